@@ -1,0 +1,27 @@
+"""Sequence models, one folder each: `config.py` (settings and arithmetic, no torch) and `network.py` (the module).
+
+Shapes stand in names, throughout this package:
+  K trials stacked side by side    B samples           T tokens of a sequence (padding included)
+  R tokens that can be read        V whole vocabulary  P positions, all T x B of them
+  D embedding width (= H)          H state width       b block size, n blocks (b * n = H)
+  F factors                        G gates (4H)
+"""
+
+import importlib
+import pkgutil
+
+from models.config import ModelConfig, Vocabulary
+
+
+def _discover() -> dict[str, type[ModelConfig]]:
+    registry = {}
+    for module in pkgutil.iter_modules(__path__):
+        if module.ispkg and module.name != "recurrence":
+            config = importlib.import_module(f"models.{module.name}.config").Config
+            registry[module.name] = config
+    return registry
+
+
+REGISTRY: dict[str, type[ModelConfig]] = _discover()
+
+__all__ = ["REGISTRY", "ModelConfig", "Vocabulary"]

@@ -1,0 +1,18 @@
+"""The full bilinear model's settings."""
+
+from dataclasses import dataclass
+
+from models.config import BilinearFamilyConfig, Shape
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Config(BilinearFamilyConfig):
+    name = "bilinear"
+    revision = 1
+    about = "h' = A(x) h, with A(x) any matrix linear in the input"
+
+    def recurrence_shapes(self) -> dict[str, Shape]:
+        return {"transition": (self.width, self.width, self.width)}
+
+    def recurrence_flops(self, readable: int, num_positions: int) -> int:
+        return 2 * self.width**2 * (readable * self.width + num_positions)

@@ -1,0 +1,38 @@
+"""The block-diagonal bilinear model's settings. Block size 1 is the real diagonal."""
+
+from dataclasses import dataclass
+
+from models.config import BilinearFamilyConfig, Shape
+from orchestrator.settings import setting
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Config(BilinearFamilyConfig):
+    name = "block_diagonal"
+    revision = 1
+    about = "A(x) made of independent blocks; block size 1 is the real diagonal"
+
+    block_size: int = setting(8, "size of the diagonal blocks; 1 is the real diagonal")
+
+    @property
+    def summary(self) -> str:
+        return f"block size {self.block_size}"
+
+    @property
+    def state_block(self) -> int:
+        return self.block_size
+
+    def recurrence_shapes(self) -> dict[str, Shape]:
+        return {"transition": (self.block_size, self.block_size, self.width // self.block_size, self.width)}
+
+    def recurrence_flops(self, readable: int, num_positions: int) -> int:
+        return 2 * self.width * self.block_size * (readable * self.width + num_positions)
+
+    def problems(self) -> list[str]:
+        found = BilinearFamilyConfig.problems(self)
+        if self.block_size < 1 or self.width % self.block_size:
+            divisors = [size for size in range(1, self.width + 1) if self.width % size == 0]
+            found.append(
+                f"block_size {self.block_size} does not divide width {self.width}: use one of {', '.join(map(str, divisors))}"
+            )
+        return found

@@ -1,0 +1,16 @@
+"""Block-diagonal bilinear RNN: the full model's equation within each of n independent blocks of size b (Sec. 2.2.2).
+
+    (A_x^(block))_ij = sum_k W^(block)_ijk x_k
+"""
+
+from torch import Tensor
+
+from models.network import BilinearFamily
+from models.recurrence import Normalisation, block_scan
+from models.tables import token_table
+
+
+class Network(BilinearFamily):
+    def scan(self, x_KRD: Tensor, tokens_KBT: Tensor, normalisation: Normalisation, additive_KRH: Tensor | None) -> Tensor:
+        table_KRbbn = token_table(self["recurrence.transition"], x_KRD, self.scratch)
+        return block_scan(table_KRbbn, tokens_KBT, self["initial_state"], normalisation, additive_KRH)

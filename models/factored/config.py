@@ -1,0 +1,35 @@
+"""The factored bilinear model's settings."""
+
+from dataclasses import dataclass
+
+from models.config import BilinearFamilyConfig, Shape
+from orchestrator.settings import setting
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Config(BilinearFamilyConfig):
+    name = "factored"
+    revision = 1
+    about = "A(x) = W1 diag(Wx x) W2^T: the bilinear tensor as a sum of R rank-one terms"
+
+    rank: int = setting(256, "number of factors, R")
+
+    @property
+    def summary(self) -> str:
+        return f"rank {self.rank}"
+
+    def recurrence_shapes(self) -> dict[str, Shape]:
+        factors = (self.width, self.rank)
+        return {"out": factors, "into": factors, "gate": factors}
+
+    def recurrence_flops(self, readable: int, num_positions: int) -> int:
+        H, F = self.width, self.rank
+        through_factors = 4 * num_positions * H * F
+        multiplied_out = 2 * H * H * (readable * F + num_positions)
+        return 2 * readable * H * F + min(through_factors, multiplied_out)
+
+    def problems(self) -> list[str]:
+        found = BilinearFamilyConfig.problems(self)
+        if self.rank < 1:
+            found.append(f"rank {self.rank} leaves no factors: use 1 or more")
+        return found

@@ -1,0 +1,14 @@
+"""LSTM: Hochreiter and Schmidhuber (1997), with torch.nn.LSTM's parameters.
+
+    i, f, o = sigmoid(W x + U h + b), g = tanh(W x + U h + b);   c' = f c + i g;   h' = o tanh(c')
+"""
+
+from torch import Tensor
+
+from models.network import TokenRNN
+from models.recurrence import lstm_scan
+
+
+class Network(TokenRNN):
+    def forward(self, tokens_KBT: Tensor, end_KB: Tensor) -> Tensor:
+        return self.head(lstm_scan(self.input_table(), self["recurrence.weight_hh"], tokens_KBT))

@@ -1,0 +1,60 @@
+"""Mamba's settings: Mamba-130M's wherever the paper names none."""
+
+from dataclasses import dataclass
+
+from models.config import ModelConfig, Shape, Vocabulary
+from orchestrator.settings import setting
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Config(ModelConfig):
+    name = "mamba"
+    revision = 1
+    about = "selective state space: positive diagonal transitions"
+
+    layers: int = setting(1, "number of layers")
+    expansion: int = setting(2, "inner width as a multiple of the width")
+    state_size: int = setting(16, "states per inner channel")
+    kernel_size: int = setting(4, "width of the causal convolution")
+    # Mamba-130M's own value, kept at every width: the published parameter counts say so.
+    time_step_rank: int = setting(48, "rank of the time step's projection")
+
+    @property
+    def summary(self) -> str:
+        return f"{self.layers} layer{'s' * (self.layers != 1)}"
+
+    @property
+    def inner(self) -> int:
+        return self.expansion * self.width
+
+    def shapes(self, vocabulary: Vocabulary) -> dict[str, Shape]:
+        H, I, N, rank = self.width, self.inner, self.state_size, self.time_step_rank  # noqa: E741
+        shapes: dict[str, Shape] = {"backbone.embeddings.weight": (vocabulary.size, H)}
+        for layer in range(self.layers):
+            block = {
+                "norm.weight": (H,),
+                "mixer.A_log": (I, N),
+                "mixer.D": (I,),
+                "mixer.conv1d.weight": (I, 1, self.kernel_size),
+                "mixer.conv1d.bias": (I,),
+                "mixer.in_proj.weight": (2 * I, H),
+                "mixer.x_proj.weight": (rank + 2 * N, I),
+                "mixer.dt_proj.weight": (I, rank),
+                "mixer.dt_proj.bias": (I,),
+                "mixer.out_proj.weight": (H, I),
+            }
+            shapes |= {f"backbone.layers.{layer}.{name}": shape for name, shape in block.items()}
+        return shapes | {"backbone.norm_f.weight": (H,)}
+
+    def forward_flops(self, vocabulary: Vocabulary, num_samples: int, num_tokens: int) -> int:
+        H, I, N, rank = self.width, self.inner, self.state_size, self.time_step_rank  # noqa: E741
+        matmuls = H * 2 * I + I * (rank + 2 * N) + rank * I + I * H
+        per_position = 2 * (self.layers * (matmuls + I * self.kernel_size + 4 * I * N) + H * vocabulary.size)
+        return num_samples * num_tokens * per_position
+
+    def problems(self) -> list[str]:
+        found = ModelConfig.problems(self)
+        for field in ("layers", "expansion", "state_size", "kernel_size", "time_step_rank"):
+            if getattr(self, field) < 1:
+                found.append(f"{field} {getattr(self, field)} is no model: use 1 or more")
+        return found

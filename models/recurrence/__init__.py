@@ -1,0 +1,13 @@
+"""Recurrences over token sequences, stacked over trials, with hand-written backward passes.
+
+What makes them fast: the vocabulary is tiny, so whatever depends on the input alone is computed once per token and
+looked up; and a parameter's gradient is accumulated once per sequence, not once per position.
+"""
+
+from models.recurrence.blocks import block_scan
+from models.recurrence.elman import elman_scan
+from models.recurrence.factored import factored_scan
+from models.recurrence.lstm import lstm_scan
+from models.recurrence.normalisation import Normalisation
+
+__all__ = ["Normalisation", "block_scan", "elman_scan", "factored_scan", "lstm_scan"]

@@ -1,0 +1,72 @@
+"""State normalisation: what a bilinear state is divided by after a step, and the gradient of that division.
+
+A pure bilinear recurrence is scale-invariant, so dividing the state by a number changes only the scale the head sees.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+_TINY = 1e-30
+
+
+@dataclass(frozen=True, slots=True)
+class Normalisation:
+    """`kind`: none, unit (norm 1), rms (mean square 1) or block (each block to norm 1), for blocks of `block_size`."""
+
+    kind: str
+    block_size: int
+
+    def scale(self, u_KBH: Tensor) -> Tensor:
+        """The positive divisor, shaped to broadcast against the state as `_view` sees it."""
+        if self.kind == "block":
+            return torch.linalg.vector_norm(self._view(u_KBH), dim=-2, keepdim=True).clamp_min_(_TINY)
+        scale_KB1 = torch.linalg.vector_norm(u_KBH, dim=-1, keepdim=True)
+        if self.kind == "rms":
+            scale_KB1.div_(math.sqrt(u_KBH.shape[-1]))
+        return scale_KB1.clamp_min_(_TINY)
+
+    def forward(self, u_KBH: Tensor, out: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
+        """The normalised state and the divisor."""
+        if self.kind == "none":
+            return (u_KBH if out is None else out.copy_(u_KBH)), None
+        scale = self.scale(u_KBH)
+        if out is None:
+            return (self._view(u_KBH) / scale).view_as(u_KBH), scale
+        torch.div(self._view(u_KBH), scale, out=self._view(out))
+        return out, scale
+
+    def backward(self, g_KBH: Tensor, y_KBH: Tensor, scale: Tensor | None, out: Tensor) -> Tensor:
+        """The gradient at u, from the gradient at y = u / scale(u): the part along y is lost."""
+        if scale is None:
+            return out.copy_(g_KBH)
+        if self.kind == "block":
+            y, g = self._view(y_KBH), self._view(g_KBH)
+            along = (g * y).sum(-2, keepdim=True)
+        else:
+            y, g = y_KBH, g_KBH
+            along = torch.linalg.vecdot(g, y).unsqueeze(-1)
+            if self.kind == "rms":
+                along.div_(y.shape[-1])
+        view = self._view(out)
+        torch.addcmul(g, y, along, value=-1, out=view)
+        view.div_(scale)
+        return out
+
+    def __call__(self, u_KBH: Tensor) -> Tensor:
+        """The differentiable form, for normalising once, after the last step."""
+        if self.kind == "none":
+            return u_KBH
+        if self.kind == "block":
+            u = self._view(u_KBH)
+            return (u / torch.linalg.vector_norm(u, dim=-2, keepdim=True).clamp_min(_TINY)).view_as(u_KBH)
+        scale = torch.linalg.vector_norm(u_KBH, dim=-1, keepdim=True).clamp_min(_TINY)
+        return u_KBH / scale * (math.sqrt(u_KBH.shape[-1]) if self.kind == "rms" else 1.0)
+
+    def _view(self, x_KBH: Tensor) -> Tensor:
+        """(K, B, b, n) for blocks: component i of block j is entry i * n + j."""
+        if self.kind != "block":
+            return x_KBH
+        return x_KBH.unflatten(-1, (self.block_size, -1))

@@ -1,0 +1,115 @@
+"""The loop over time that all bilinear recurrences share: h_t = N(transition(h_{t-1}, x_t) + c(x_t))."""
+
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from models.recurrence.normalisation import Normalisation
+
+
+class Transition(Protocol):
+    """One linear map of the state per token. Padding must map a state to itself."""
+
+    def __init__(self, tokens_KBT: Tensor, *parameters: Tensor): ...
+
+    def forward(self, t: int, h_KBH: Tensor) -> Tensor:
+        """The state after position t."""
+        ...
+
+    def backward(self, t: int, g_KBH: Tensor) -> Tensor:
+        """The gradient at the state before position t, from the one after it."""
+        ...
+
+    def gradients(self, h_KTBH: Tensor, g_KTBH: Tensor) -> tuple[Tensor, ...]:
+        """The parameters' gradients, from the states before and the gradients after all positions at once."""
+        ...
+
+
+def scan(
+    transition_type: type[Transition],
+    normalisation: Normalisation,
+    tokens_KBT: Tensor,
+    h0_KH: Tensor,
+    additive_KRH: Tensor | None,
+    *parameters: Tensor,
+) -> Tensor:
+    """The final state of every sequence, (K, B, H). Without gradients, no past state is kept."""
+    tensors = (h0_KH, *parameters) if additive_KRH is None else (h0_KH, additive_KRH, *parameters)
+    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
+        return _Scan.apply(transition_type, normalisation, tokens_KBT, h0_KH, additive_KRH, *parameters)
+    transition = transition_type(tokens_KBT, *parameters)
+    additive = None if additive_KRH is None else _Additive(tokens_KBT, additive_KRH)
+    h_KBH = _spread(h0_KH, tokens_KBT)
+    for t in range(tokens_KBT.shape[2]):
+        u_KBH = transition.forward(t, h_KBH)
+        if additive is not None:
+            u_KBH = u_KBH + additive.at(t)
+        h_KBH, _ = normalisation.forward(u_KBH)
+    return h_KBH
+
+
+class _Scan(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, transition_type, normalisation, tokens_KBT, h0_KH, additive_KRH, *parameters):  # type: ignore[override]
+        (K, B, T), H = tokens_KBT.shape, h0_KH.shape[1]
+        transition = transition_type(tokens_KBT, *parameters)
+        additive = None if additive_KRH is None else _Additive(tokens_KBT, additive_KRH)
+        states_KTBH = h0_KH.new_empty(K, T + 1, B, H)
+        states_KTBH[:, 0] = h0_KH[:, None]
+        scales = []
+        for t in range(T):
+            u_KBH = transition.forward(t, states_KTBH[:, t])
+            if additive is not None:
+                u_KBH = u_KBH + additive.at(t)
+            _, scale = normalisation.forward(u_KBH, out=states_KTBH[:, t + 1])
+            scales.append(scale)
+        ctx.parts = transition, normalisation, additive, states_KTBH, scales
+        # A copy: the caller's tensor must not share memory with the trace that backward reads.
+        return states_KTBH[:, T].clone()
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, g_KBH):  # type: ignore[override]
+        transition, normalisation, additive, states_KTBH, scales = ctx.parts
+        T = len(scales)
+        gradients_KTBH = torch.empty_like(states_KTBH[:, 1:])
+        for t in reversed(range(T)):
+            g_u = normalisation.backward(g_KBH, states_KTBH[:, t + 1], scales[t], out=gradients_KTBH[:, t])
+            g_KBH = transition.backward(t, g_u)
+        g_h0 = g_KBH.sum(1)
+        g_additive = None if additive is None else additive.gradient(gradients_KTBH)
+        return None, None, None, g_h0, g_additive, *transition.gradients(states_KTBH[:, :T], gradients_KTBH)
+
+
+class _Additive:
+    """c(x_t): one vector per token, nothing for padding."""
+
+    def __init__(self, tokens_KBT: Tensor, additive_KRH: Tensor):
+        K, R, H = additive_KRH.shape
+        self._table = torch.nn.functional.pad(additive_KRH, (0, 0, 0, 1)).reshape(K * (R + 1), H)
+        self._rows_KTB = table_rows(tokens_KBT, R + 1)
+        self._tokens_KBT, self._num_readable = tokens_KBT, R
+
+    def at(self, t: int) -> Tensor:
+        return self._table[self._rows_KTB[:, t]]
+
+    def gradient(self, g_KTBH: Tensor) -> Tensor:
+        return one_hot(self._tokens_KBT, self._num_readable, g_KTBH.dtype) @ g_KTBH.flatten(1, 2)
+
+
+def table_rows(tokens_KBT: Tensor, num_rows: int) -> Tensor:
+    """Rows (K, T, B) into a table of `num_rows` rows per trial, all trials' tables laid end to end."""
+    offset_K = torch.arange(len(tokens_KBT), device=tokens_KBT.device) * num_rows
+    return tokens_KBT.transpose(1, 2) + offset_K[:, None, None]
+
+
+def one_hot(tokens_KBT: Tensor, num_readable: int, dtype: torch.dtype) -> Tensor:
+    """(K, R, T*B): which positions hold which token. Summing by a matmul keeps the order of summation fixed, where
+    scattered additions on a GPU would not."""
+    token_R = torch.arange(num_readable, device=tokens_KBT.device)
+    return (tokens_KBT.transpose(1, 2).flatten(1)[:, None] == token_R[:, None]).to(dtype)
+
+
+def _spread(h0_KH: Tensor, tokens_KBT: Tensor) -> Tensor:
+    return h0_KH[:, None].expand(-1, tokens_KBT.shape[1], -1)

@@ -1,0 +1,18 @@
+"""The Elman model's settings."""
+
+from dataclasses import dataclass
+
+from models.config import ModelConfig, Shape, Vocabulary, rnn_flops, rnn_shapes
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Config(ModelConfig):
+    name = "rnn"
+    revision = 1
+    about = "h' = tanh(W x + U h + b), torch.nn.RNN's parameters"
+
+    def shapes(self, vocabulary: Vocabulary) -> dict[str, Shape]:
+        return rnn_shapes(self.width, 1, vocabulary)
+
+    def forward_flops(self, vocabulary: Vocabulary, num_samples: int, num_tokens: int) -> int:
+        return rnn_flops(self.width, 1, vocabulary, num_samples, num_tokens)

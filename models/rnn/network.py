@@ -1,0 +1,14 @@
+"""Elman RNN: Elman (1990), with torch.nn.RNN's parameters.
+
+    h' = tanh(W x + U h + b)
+"""
+
+from torch import Tensor
+
+from models.network import TokenRNN
+from models.recurrence import elman_scan
+
+
+class Network(TokenRNN):
+    def forward(self, tokens_KBT: Tensor, end_KB: Tensor) -> Tensor:
+        return self.head(elman_scan(self.input_table(), self["recurrence.weight_hh"], tokens_KBT))

@@ -1,0 +1,28 @@
+"""The rotation model's settings (R2 block-diagonal)."""
+
+from dataclasses import dataclass
+
+from models.config import BilinearFamilyConfig, Shape
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Config(BilinearFamilyConfig):
+    name = "rotation"
+    revision = 1
+    about = "A(x) made of 2x2 rotations, their angles linear in the input (R2)"
+
+    @property
+    def state_block(self) -> int:
+        return 2
+
+    def recurrence_shapes(self) -> dict[str, Shape]:
+        return {"angle": (self.width // 2, self.width)}
+
+    def recurrence_flops(self, readable: int, num_positions: int) -> int:
+        return self.width * (readable * self.width + 4 * num_positions)
+
+    def problems(self) -> list[str]:
+        found = BilinearFamilyConfig.problems(self)
+        if self.width % 2:
+            found.append(f"width {self.width} is odd and a rotation turns pairs: use {self.width + 1}")
+        return found

@@ -1,0 +1,64 @@
+"""The transformer's settings: GPT-2 with no dropout and tied embeddings."""
+
+from dataclasses import dataclass
+
+from models.config import ModelConfig, Shape, Vocabulary
+from orchestrator.settings import setting
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Config(ModelConfig):
+    name = "transformer"
+    revision = 1
+    about = "GPT-2 without dropout"
+
+    layers: int = setting(1, "number of layers")
+    # The paper names no number at width 256; 4 keeps GPT-2's head size of 64.
+    heads: int = setting(4, "number of attention heads")
+    positions: int = setting(1024, "longest sequence in tokens")
+
+    @property
+    def summary(self) -> str:
+        return f"{self.layers} layer{'s' * (self.layers != 1)}"
+
+    @property
+    def max_tokens(self) -> int:
+        return self.positions
+
+    def shapes(self, vocabulary: Vocabulary) -> dict[str, Shape]:
+        H = self.width
+        shapes: dict[str, Shape] = {
+            "transformer.wte.weight": (vocabulary.size, H),
+            "transformer.wpe.weight": (self.positions, H),
+        }
+        for layer in range(self.layers):
+            block = {
+                "ln_1.weight": (H,),
+                "ln_1.bias": (H,),
+                "attn.c_attn.weight": (H, 3 * H),
+                "attn.c_attn.bias": (3 * H,),
+                "attn.c_proj.weight": (H, H),
+                "attn.c_proj.bias": (H,),
+                "ln_2.weight": (H,),
+                "ln_2.bias": (H,),
+                "mlp.c_fc.weight": (H, 4 * H),
+                "mlp.c_fc.bias": (4 * H,),
+                "mlp.c_proj.weight": (4 * H, H),
+                "mlp.c_proj.bias": (H,),
+            }
+            shapes |= {f"transformer.h.{layer}.{name}": shape for name, shape in block.items()}
+        return shapes | {"transformer.ln_f.weight": (H,), "transformer.ln_f.bias": (H,)}
+
+    def forward_flops(self, vocabulary: Vocabulary, num_samples: int, num_tokens: int) -> int:
+        H, positions = self.width, num_samples * num_tokens
+        per_layer = 2 * positions * 12 * H * H + 4 * positions * num_tokens * H
+        return self.layers * per_layer + 2 * positions * H * vocabulary.size
+
+    def problems(self) -> list[str]:
+        found = ModelConfig.problems(self)
+        if self.layers < 1:
+            found.append(f"layers {self.layers} is no model: use 1 or more")
+        if self.heads < 1 or self.width % self.heads:
+            divisors = [heads for heads in range(1, self.width + 1) if self.width % heads == 0]
+            found.append(f"heads {self.heads} does not divide width {self.width}: use one of {', '.join(map(str, divisors))}")
+        return found

@@ -1,0 +1,32 @@
+"""What can go wrong by the user's or the world's doing; each message names the problem and the remedy.
+
+OrchError
+├── UnknownName        a model, task, sweep or setting that does not exist; suggests the nearest
+├── InvalidSettings    settings that cannot work, all of them at once
+└── DamagedFile        a file that is not, or no longer, what it should be
+"""
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+
+class OrchError(Exception):
+    pass
+
+
+class UnknownName(OrchError):
+    def __init__(self, kind: str, name: str, known: Iterable[str]):
+        names = sorted(known)
+        close = difflib.get_close_matches(name, names, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(names)}"
+        super().__init__(f"there is no {kind} {name!r}: {hint}")
+
+
+class InvalidSettings(OrchError):
+    def __init__(self, problems: Sequence[str]):
+        self.problems = list(problems)
+        super().__init__("\n".join(self.problems))
+
+
+class DamagedFile(OrchError):
+    pass

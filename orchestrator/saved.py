@@ -1,0 +1,94 @@
+"""Trained models and unfinished trials as files: safetensors, with everything that is not a tensor as JSON in the header.
+
+One file each, written aside and renamed, so that a crash leaves the old file or the new one and never half of one.
+No pickle: such a file can be read without running what is in it.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from models.network import Network, network_type
+from orchestrator.errors import DamagedFile
+from orchestrator.result import CurvePoint, Result
+from orchestrator.training import Snapshot
+from orchestrator.trial import Trial
+
+
+def save_model(path: str | Path, result: Result) -> None:
+    """The trained weights, with the trial and its scores."""
+    _write(path, result.parameters, {"trial": result.trial.to_dict(), "result": result.summary()})
+
+
+def load_model(path: str | Path) -> tuple[Network, Trial]:
+    """The trained network, ready to evaluate, and the trial it was trained in.
+
+    It maps tokens (1, B, T) and the position of each [EOI] (1, B) to logits (1, B, V): see `tasks.sampling`.
+    """
+    tensors, header = _read(path, needs=("trial", "result"))
+    trial = Trial.from_dict(header["trial"])
+    network = network_type(trial.model)(trial.model, trial.vocabulary, [tensors])
+    return network.eval(), trial
+
+
+def save_snapshot(path: str | Path, snapshot: Snapshot) -> None:
+    tensors = {
+        f"{kind}/{name}": tensor
+        for kind in ("parameters", "first", "second")
+        for name, tensor in getattr(snapshot, kind).items()
+    }
+    header = {
+        "trial": snapshot.trial.to_dict(),
+        "step": snapshot.step,
+        "seconds": snapshot.seconds,
+        "curve": [asdict(point) for point in snapshot.curve],
+    }
+    _write(path, tensors, header)
+
+
+def load_snapshot(path: str | Path) -> Snapshot:
+    tensors, header = _read(path, needs=("trial", "step"))
+    kinds: dict[str, dict[str, Tensor]] = {"parameters": {}, "first": {}, "second": {}}
+    for key, tensor in tensors.items():
+        kind, _, name = key.partition("/")
+        kinds[kind][name] = tensor
+    return Snapshot(
+        trial=Trial.from_dict(header["trial"]),
+        step=header["step"],
+        seconds=header["seconds"],
+        curve=[CurvePoint(**point) for point in header["curve"]],
+        **kinds,
+    )
+
+
+def _write(path: str | Path, tensors: Mapping[str, Tensor], header: Mapping[str, Any]) -> None:
+    path = Path(path)
+    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, aside, {"orch": json.dumps(header)})
+        with open(aside, "rb") as written:
+            os.fsync(written.fileno())
+        os.replace(aside, path)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def _read(path: str | Path, needs: tuple[str, ...]) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            header = json.loads((file.metadata() or {}).get("orch", "{}"))
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dictionary
+    except FileNotFoundError:
+        raise DamagedFile(f"there is no file {path}: check the name, or train and save it first") from None
+    except (SafetensorError, json.JSONDecodeError, OSError) as error:
+        raise DamagedFile(f"{path} is damaged or not a safetensors file ({error}): delete it and train again") from error
+    if any(name not in header for name in needs):
+        raise DamagedFile(f"{path} does not hold a {needs[-1]} saved by orch: check the name")
+    return tensors, header

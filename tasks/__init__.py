@@ -1,0 +1,28 @@
+"""State-tracking tasks, one file each: a task is a finite fold over input symbols.
+
+A task module defines one frozen dataclass derived from `Task`; its file name is its name everywhere.
+Nothing here imports torch except `sampling`, which turns any fold into batches on a device.
+"""
+
+import importlib
+import pkgutil
+
+from tasks.task import Task
+
+_NOT_TASKS = {"task", "sampling"}
+
+
+def _discover() -> dict[str, type[Task]]:
+    registry = {}
+    for module in pkgutil.iter_modules(__path__):
+        if module.name not in _NOT_TASKS:
+            loaded = importlib.import_module(f"tasks.{module.name}")
+            for value in vars(loaded).values():
+                if isinstance(value, type) and issubclass(value, Task) and value.__module__ == loaded.__name__:
+                    registry[value.name] = value
+    return registry
+
+
+REGISTRY: dict[str, type[Task]] = _discover()
+
+__all__ = ["REGISTRY", "Task"]

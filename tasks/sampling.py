@@ -1,0 +1,99 @@
+"""Batches of any task, generated on the device from an explicit generator.
+
+Shapes: N samples, T tokens, S states, C classes.
+"""
+
+import hashlib
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from tasks.task import Task
+
+
+class Batch(NamedTuple):
+    tokens_NT: Tensor
+    """`[BOS] inputs… [EOI]`, then padding (`task.num_readable`) up to the longest possible sample."""
+    end_N: Tensor
+    """Where [EOI] stands: the one position whose prediction counts."""
+    target_N: Tensor
+
+
+def derive_seed(*parts: int | str) -> int:
+    """A generator seed that is a pure function of its parts, alike on every machine and version."""
+    digest = hashlib.sha256("/".join(map(str, parts)).encode()).digest()
+    return int.from_bytes(digest[:8], "big") >> 1
+
+
+class Sampler:
+    """Draws samples of one task on one device."""
+
+    def __init__(self, task: Task, device: torch.device | str = "cpu"):
+        self.task = task
+        self.device = torch.device(device)
+        machine = task.machine()
+        states = range(len(machine.next_state))
+        padded = [row + [here] for here, row in zip(states, machine.next_state, strict=True)]
+        self._stride = len(padded[0])
+        self._next_state = torch.tensor(padded, device=self.device).flatten()
+        self._target = torch.tensor(machine.target, device=self.device)
+
+    def generator(self, *seed_parts: int | str) -> torch.Generator:
+        return torch.Generator(self.device).manual_seed(derive_seed(*seed_parts))
+
+    def draw(self, generator: torch.Generator, num_samples: int, shortest: int, longest: int) -> Batch:
+        """Each sample draws its own number of inputs, uniform from `shortest` to `longest`."""
+        task, slots = self.task, self.task.slots
+        symbols_NL = torch.empty(num_samples, task.num_symbols_for(longest), dtype=torch.int64, device=self.device)
+        num_inputs_N = torch.randint(shortest, longest + 1, (num_samples,), generator=generator, device=self.device)
+        for position, slot in enumerate(slots):
+            symbols_NL[:, position :: len(slots)].random_(slot.start, slot.stop, generator=generator)
+        end_N = (num_inputs_N - 1) * len(slots) + 2
+        tokens_NT = torch.nn.functional.pad(symbols_NL, (1, 1), value=task.bos)
+        place_T = torch.arange(tokens_NT.shape[1], device=self.device)
+        tokens_NT = torch.where(place_T < end_N[:, None], tokens_NT, task.num_readable)
+        tokens_NT.scatter_(1, end_N[:, None], task.eoi)
+        return Batch(tokens_NT, end_N, self.targets(tokens_NT))
+
+    def targets(self, tokens_NT: Tensor) -> Tensor:
+        """The fold, one table look-up per position for all samples at once."""
+        state_N = torch.zeros(len(tokens_NT), dtype=torch.int64, device=self.device)
+        for token_N in tokens_NT.unbind(1):
+            state_N = self._next_state[state_N * self._stride + token_N]
+        return self._target[state_N]
+
+    def draw_balanced(self, generator: torch.Generator, num_samples: int, num_inputs: int) -> Batch:
+        """Samples whose targets are spread evenly: class counts differ by at most one.
+
+        Two examples of parity are then one odd and one even, which the paper's two-example result asks for.
+        """
+        classes = self._target.unique().tolist()
+        wanted = [num_samples // len(classes) + (rank < num_samples % len(classes)) for rank in range(len(classes))]
+        pool = self.draw(generator, 64 * (num_samples + len(classes)), num_inputs, num_inputs)
+        picked = [
+            (pool.target_N == target).nonzero().flatten()[:count] for target, count in zip(classes, wanted, strict=True)
+        ]
+        order = torch.cat(picked)
+        if len(order) < num_samples:
+            missing = [target for target, rows, count in zip(classes, picked, wanted, strict=True) if len(rows) < count]
+            raise ValueError(f"targets {missing} hardly ever occur with {num_inputs} inputs: draw an unbalanced set")
+        return Batch(*(part[order] for part in pool))
+
+
+def majority(task: Task, num_inputs: int) -> float:
+    """The share of the commonest target among all sequences of `num_inputs` inputs, exactly."""
+    machine = task.machine()
+    num_states = len(machine.next_state)
+    share_S = torch.zeros(num_states, dtype=torch.float64)
+    share_S[0] = 1
+    moves = []
+    for slot in task.slots:
+        move_SS = torch.zeros(num_states, num_states, dtype=torch.float64)
+        for state, row in enumerate(machine.next_state):
+            for symbol in slot:
+                move_SS[state, row[symbol]] += 1 / len(slot)
+        moves.append(move_SS)
+    for position in range(task.num_symbols_for(num_inputs)):
+        share_S = share_S @ moves[position % len(moves)]
+    return torch.zeros(task.vocabulary, dtype=torch.float64).index_add_(0, torch.tensor(machine.target), share_S).max().item()
