@@ -63,7 +63,7 @@ class ModelConfig:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BilinearFamilyConfig(ModelConfig):
-    """h_t = N(A(x_t) h_{t-1} + c(x_t)), with A linear in the embedding x and a learned h_0; the head reads h at [EOI]."""
+    """h_t = N(A(x_t) h_{t-1} + c(x_t)), A linear in the embedding x, h_0 learned; the head reads h at [EOI]."""
 
     additive: str = setting("none", "what the recurrence adds: none, constant, input or input+constant")
     frozen: bool = setting(False, "train only the head")
@@ -72,7 +72,7 @@ class BilinearFamilyConfig(ModelConfig):
     )
     eval_normalisation: str = setting("rms", "state normalisation in evaluation, named likewise")
     init_scale: float = setting(0.01, "the recurrence and the head start uniform within plus or minus this")
-    embedding_scale: float = setting(0.01, "the embeddings start uniform within plus or minus this")
+    embedding_scale: float = setting(1.0, "standard deviation of the initial embeddings")
     initial_state_scale: float = setting(0.01, "h_0 starts uniform within plus or minus this")
 
     @property
@@ -112,7 +112,9 @@ class BilinearFamilyConfig(ModelConfig):
             if value not in NORMALISATIONS:
                 found.append(f"{field} {value!r} is unknown: use one of {', '.join(NORMALISATIONS)}")
             elif value.startswith("block") and self.state_block == 1 and not self.frozen:
-                found.append(f"{field} {value!r} leaves blocks of size 1 only their sign: use unit or rms, or a frozen model")
+                found.append(
+                    f"{field} {value!r} leaves blocks of size 1 only their sign: use unit or rms, or a frozen model"
+                )
         for field in ("init_scale", "embedding_scale", "initial_state_scale"):
             if not getattr(self, field) > 0:
                 found.append(f"{field} {getattr(self, field)} gives no signal to start from: use a positive number")

@@ -93,13 +93,18 @@ class BilinearFamily(Network):
 
     @classmethod
     def fresh(cls, config: BilinearFamilyConfig, vocabulary: Vocabulary, generator: torch.Generator) -> State:
-        scales = {"embedding": config.embedding_scale, "initial_state": config.initial_state_scale}
-        return {
-            name: uniform(shape, scales.get(name, config.init_scale), generator)
-            for name, shape in config.shapes(vocabulary).items()
-        }
+        def draw(name: str, shape: Sequence[int]) -> Tensor:
+            if name == "embedding":
+                return normal(shape, config.embedding_scale, generator)
+            return uniform(
+                shape, config.initial_state_scale if name == "initial_state" else config.init_scale, generator
+            )
 
-    def scan(self, x_KRD: Tensor, tokens_KBT: Tensor, normalisation: Normalisation, additive_KRH: Tensor | None) -> Tensor:
+        return {name: draw(name, shape) for name, shape in config.shapes(vocabulary).items()}
+
+    def scan(
+        self, x_KRD: Tensor, tokens_KBT: Tensor, normalisation: Normalisation, additive_KRH: Tensor | None
+    ) -> Tensor:
         """Final states, given the embedding of every readable token."""
         raise NotImplementedError
 
@@ -141,7 +146,7 @@ class TokenRNN(Network):
 
 
 class PerTrial(Network):
-    """Any ordinary module as a network: `skeleton` maps (B, T) tokens to (B, T, V) logits, and trials take turns.
+    """Any ordinary module as a network: `skeleton` maps tokens (B, T) and ends (B) to logits (B, V); trials take turns.
 
     Stacking such a model gains nothing in speed; it only lets the rest of the project treat all models alike.
     """
@@ -172,10 +177,10 @@ class PerTrial(Network):
     def forward(self, tokens_KBT: Tensor, end_KB: Tensor) -> Tensor:
         # Padding has no embedding of its own; what follows [EOI] cannot reach it in a causal model.
         readable_KBT = tokens_KBT.clamp(max=self.vocabulary.readable - 1)
-        rows_B = torch.arange(tokens_KBT.shape[1], device=tokens_KBT.device)
+        # Unbound, all trials' gradients are stacked once; indexed, each would fill a gradient of the stack's size.
+        members = zip(*(self[name].unbind() for name in self.names), strict=True)
         logits = []
-        for trial in range(self.num_trials):
-            parameters = {name: self[name][trial] for name in self.names}
-            output_BTV = torch.func.functional_call(self.__dict__["_skeleton"], parameters, (readable_KBT[trial],))
-            logits.append(output_BTV[rows_B, end_KB[trial]])
+        for parameters, tokens_BT, end_B in zip(members, readable_KBT, end_KB, strict=True):
+            named = dict(zip(self.names, parameters, strict=True))
+            logits.append(torch.func.functional_call(self.__dict__["_skeleton"], named, (tokens_BT, end_B)))
         return torch.stack(logits)

@@ -17,14 +17,14 @@ def token_table(weight_KOD: Tensor, x_KRD: Tensor, scratch: Scratch | None = Non
 
 class _TokenTable(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, weight_KOD, x_KRD, scratch):  # type: ignore[override]
+    def forward(ctx, weight_KOD, x_KRD, scratch):
         ctx.save_for_backward(weight_KOD, x_KRD)
         ctx.scratch = scratch
         return torch.bmm(x_KRD, weight_KOD.transpose(1, 2))
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, g_KRO):  # type: ignore[override]
+    def backward(ctx, g_KRO):
         weight_KOD, x_KRD = ctx.saved_tensors
         g_weight = g_x = None
         if ctx.needs_input_grad[0]:

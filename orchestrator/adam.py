@@ -28,7 +28,8 @@ class StackedAdam:
     def update(self, gradients: Sequence[Tensor]) -> None:
         self._step.add_(1)
         steps = [self._step] * len(gradients)
-        by_trial = zip(*(gradient.unbind() for gradient in gradients), strict=True)
+        # The kernel walks memory, not strides: a gradient laid out unlike its parameter would be misread.
+        by_trial = zip(*(gradient.contiguous().unbind() for gradient in gradients), strict=True)
         for rate, (parameters, first, second), grads in zip(self._learning_rates, self._members, by_trial, strict=True):
             torch._fused_adam_(
                 parameters,

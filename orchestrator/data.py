@@ -43,8 +43,10 @@ class FreshSamples:
             )
             for member in self._trials
         ]
-        stacked = [torch.stack([part.unflatten(0, (STEPS_PER_BLOCK, -1)) for part in parts], 1) for parts in _parts(drawn)]
-        return list(zip(*(part.unbind() for part in stacked), strict=True))  # type: ignore[arg-type]
+        stacked = [
+            torch.stack([part.unflatten(0, (STEPS_PER_BLOCK, -1)) for part in parts], 1) for parts in _parts(drawn)
+        ]
+        return list(zip(*(part.unbind() for part in stacked), strict=True))
 
 
 class FixedSet:
@@ -77,7 +79,7 @@ class FixedSet:
             shuffled.append(Batch(*(part[order] for part in samples)))
         stacked = [torch.stack(parts) for parts in _parts(shuffled)]
         size = self._trials[0].batch_size
-        return list(zip(*(part.split(size, dim=1) for part in stacked), strict=True))  # type: ignore[arg-type]
+        return list(zip(*(part.split(size, dim=1) for part in stacked), strict=True))
 
 
 def _parts(batches: Sequence[Batch]) -> list[tuple[Tensor, ...]]:

@@ -40,18 +40,20 @@ class Score(NamedTuple):
 
 def evaluate(network: Network, batch: Batch) -> list[Score]:
     """One score per stacked trial. The only place, with checkpoints, where training waits for the device."""
-    losses_K, right_K = 0.0, 0.0
+    losses_K = torch.zeros(network.num_trials, dtype=torch.float64, device=batch.target_N.device)
+    right_K = torch.zeros_like(losses_K)
     was_training = network.training
     network.eval()
     with torch.no_grad():
         for part in _in_parts(batch):
             tokens_KBT = part.tokens_NT.expand(network.num_trials, -1, -1)
             logits_KBV = network(tokens_KBT, part.end_N.expand(network.num_trials, -1))
-            losses_K = losses_K + per_trial_loss(logits_KBV, part.target_N.expand(network.num_trials, -1)).double().sum(1)
-            right_K = right_K + (logits_KBV.argmax(-1) == part.target_N).double().sum(1)
+            target_KB = part.target_N.expand(network.num_trials, -1)
+            losses_K += per_trial_loss(logits_KBV, target_KB).double().sum(1)
+            right_K += (logits_KBV.argmax(-1) == target_KB).double().sum(1)
     network.train(was_training)
     count = len(batch.target_N)
-    return [Score(loss / count, right / count) for loss, right in zip(losses_K.tolist(), right_K.tolist(), strict=True)]  # type: ignore[union-attr]
+    return [Score(loss / count, right / count) for loss, right in zip(losses_K.tolist(), right_K.tolist(), strict=True)]
 
 
 def per_trial_loss(logits_KBV: Tensor, target_KB: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Trained models and unfinished trials as files: safetensors, with everything that is not a tensor as JSON in the header.
+"""Trained models and unfinished trials as files: safetensors, with all that is not a tensor as JSON in the header.
 
 One file each, written aside and renamed, so that a crash leaves the old file or the new one and never half of one.
 No pickle: such a file can be read without running what is in it.
@@ -88,7 +88,9 @@ def _read(path: str | Path, needs: tuple[str, ...]) -> tuple[dict[str, Tensor], 
     except FileNotFoundError:
         raise DamagedFile(f"there is no file {path}: check the name, or train and save it first") from None
     except (SafetensorError, json.JSONDecodeError, OSError) as error:
-        raise DamagedFile(f"{path} is damaged or not a safetensors file ({error}): delete it and train again") from error
+        raise DamagedFile(
+            f"{path} is damaged or not a safetensors file ({error}): delete it and train again"
+        ) from error
     if any(name not in header for name in needs):
         raise DamagedFile(f"{path} does not hold a {needs[-1]} saved by orch: check the name")
     return tensors, header

@@ -40,7 +40,7 @@ def to_dict(config: Any) -> dict[str, Any]:
 
 
 def canonical(config: Any) -> dict[str, Any]:
-    """What identifies a config: `to_dict` with numbers in their declared type, less later fields at their past value."""
+    """What identifies a config: `to_dict`, numbers in their declared type, less later fields at their past value."""
     hints = field_types(type(config))
     values = {}
     for field in dataclasses.fields(config):

@@ -4,16 +4,14 @@ A `Training` can stop after any step, be saved trial by trial, and go on in anot
 to the same numbers.
 """
 
-import dataclasses
 import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 
-from models.network import Network, State, build, network_type
+from models.network import Network, State, network_type
 from orchestrator.adam import StackedAdam
 from orchestrator.data import training_data
 from orchestrator.errors import InvalidSettings
@@ -154,7 +152,9 @@ class Training:
         if staying:
             kept = [self.snapshot(position) for position in staying]
             self.members = [self.members[position] for position in staying]
-            self._stack([each.parameters for each in kept], ([each.first for each in kept], [each.second for each in kept]))
+            self._stack(
+                [each.parameters for each in kept], ([each.first for each in kept], [each.second for each in kept])
+            )
         else:
             self.members = []
 

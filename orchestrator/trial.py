@@ -26,7 +26,7 @@ class Trial:
 
     task: Task
     model: ModelConfig
-    learning_rate: float = setting(1e-3, "Adam's learning rate")
+    learning_rate: float = setting(1e-4, "Adam's learning rate")
     batch_size: int = setting(64, "samples per training step")
     steps: int = setting(100_000, "training steps at most")
     min_inputs: int = setting(2, "fewest inputs in a training or validation sample")
@@ -84,7 +84,15 @@ class Trial:
     def problems(self) -> list[str]:
         """Everything that keeps this trial from running, each as a sentence that names the remedy."""
         found = self.task.problems() + self.model.problems()
-        for name in ("batch_size", "steps", "min_inputs", "eval_every", "validation_samples", "test_length", "test_samples"):
+        for name in (
+            "batch_size",
+            "steps",
+            "min_inputs",
+            "eval_every",
+            "validation_samples",
+            "test_length",
+            "test_samples",
+        ):
             if getattr(self, name) < 1:
                 found.append(f"{name} {getattr(self, name)} is not enough: use 1 or more")
         for name in ("train_examples", "init_seed", "data_seed", "eval_seed"):
@@ -107,7 +115,7 @@ class Trial:
         if self.model.max_tokens is not None and self.task.num_tokens(longest) > self.model.max_tokens:
             found.append(
                 f"{longest} inputs of {self.task.name} are {self.task.num_tokens(longest)} tokens, past the"
-                f" {self.model.max_tokens} that {self.model.name} can read: test shorter sequences or raise its positions"
+                f" {self.model.max_tokens} that {self.model.name} can read: test shorter sequences, or raise positions"
             )
         return found
 

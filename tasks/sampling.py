@@ -34,7 +34,7 @@ class Sampler:
         self.device = torch.device(device)
         machine = task.machine()
         states = range(len(machine.next_state))
-        padded = [row + [here] for here, row in zip(states, machine.next_state, strict=True)]
+        padded = [[*row, here] for here, row in zip(states, machine.next_state, strict=True)]
         self._stride = len(padded[0])
         self._next_state = torch.tensor(padded, device=self.device).flatten()
         self._target = torch.tensor(machine.target, device=self.device)
@@ -96,4 +96,9 @@ def majority(task: Task, num_inputs: int) -> float:
         moves.append(move_SS)
     for position in range(task.num_symbols_for(num_inputs)):
         share_S = share_S @ moves[position % len(moves)]
-    return torch.zeros(task.vocabulary, dtype=torch.float64).index_add_(0, torch.tensor(machine.target), share_S).max().item()
+    return (
+        torch.zeros(task.vocabulary, dtype=torch.float64)
+        .index_add_(0, torch.tensor(machine.target), share_S)
+        .max()
+        .item()
+    )

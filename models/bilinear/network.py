@@ -1,6 +1,6 @@
 """Full bilinear RNN: Ebrahimi and Memisevic, "Revisiting Bi-Linear State Transitions in RNNs" (2025), Eq. 2.
 
-    h_i^t = sum_jk W_ijk x_k^t h_j^{t-1},   that is   h^t = A_x h^{t-1}   with   (A_x)_ij = sum_k W_ijk x_k
+h_i^t = sum_jk W_ijk x_k^t h_j^{t-1},   that is   h^t = A_x h^{t-1}   with   (A_x)_ij = sum_k W_ijk x_k
 """
 
 from torch import Tensor
@@ -11,6 +11,8 @@ from models.tables import token_table
 
 
 class Network(BilinearFamily):
-    def scan(self, x_KRD: Tensor, tokens_KBT: Tensor, normalisation: Normalisation, additive_KRH: Tensor | None) -> Tensor:
+    def scan(
+        self, x_KRD: Tensor, tokens_KBT: Tensor, normalisation: Normalisation, additive_KRH: Tensor | None
+    ) -> Tensor:
         table_KRHH = token_table(self["recurrence.transition"], x_KRD, self.scratch)
         return block_scan(table_KRHH[..., None], tokens_KBT, self["initial_state"], normalisation, additive_KRH)

@@ -31,8 +31,6 @@ class Config(BilinearFamilyConfig):
     def problems(self) -> list[str]:
         found = BilinearFamilyConfig.problems(self)
         if self.block_size < 1 or self.width % self.block_size:
-            divisors = [size for size in range(1, self.width + 1) if self.width % size == 0]
-            found.append(
-                f"block_size {self.block_size} does not divide width {self.width}: use one of {', '.join(map(str, divisors))}"
-            )
+            sizes = ", ".join(str(size) for size in range(1, self.width + 1) if self.width % size == 0)
+            found.append(f"block_size {self.block_size} does not divide width {self.width}: use one of {sizes}")
         return found

@@ -1,6 +1,6 @@
 """Block-diagonal bilinear RNN: the full model's equation within each of n independent blocks of size b (Sec. 2.2.2).
 
-    (A_x^(block))_ij = sum_k W^(block)_ijk x_k
+(A_x^(block))_ij = sum_k W^(block)_ijk x_k
 """
 
 from torch import Tensor
@@ -11,6 +11,8 @@ from models.tables import token_table
 
 
 class Network(BilinearFamily):
-    def scan(self, x_KRD: Tensor, tokens_KBT: Tensor, normalisation: Normalisation, additive_KRH: Tensor | None) -> Tensor:
+    def scan(
+        self, x_KRD: Tensor, tokens_KBT: Tensor, normalisation: Normalisation, additive_KRH: Tensor | None
+    ) -> Tensor:
         table_KRbbn = token_table(self["recurrence.transition"], x_KRD, self.scratch)
         return block_scan(table_KRbbn, tokens_KBT, self["initial_state"], normalisation, additive_KRH)

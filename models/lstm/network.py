@@ -1,6 +1,6 @@
 """LSTM: Hochreiter and Schmidhuber (1997), with torch.nn.LSTM's parameters.
 
-    i, f, o = sigmoid(W x + U h + b), g = tanh(W x + U h + b);   c' = f c + i g;   h' = o tanh(c')
+i, f, o = sigmoid(W x + U h + b), g = tanh(W x + U h + b);   c' = f c + i g;   h' = o tanh(c')
 """
 
 from torch import Tensor

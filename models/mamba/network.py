@@ -9,6 +9,7 @@ N numbers of state per channel. Time comes first, so that one position of all sa
 
 import math
 from types import EllipsisType
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -24,6 +25,9 @@ __all__ = ["Network", "kernel"]
 NORM_EPSILON = 1e-5
 INITIAL_DEVIATION = 0.1
 TIME_STEPS = (0.001, 0.1)
+"""Δ starts log-uniform between these, but for what W_Δ adds."""
+POSITIONS_AT_ONCE = 1 << 13
+"""Positions to evaluate at once on a CPU: with more, every intermediate result is fresh memory from the system."""
 
 Places = tuple[Tensor, Tensor] | EllipsisType
 """An index into (T, B): one place per sample, or all of them."""
@@ -53,8 +57,8 @@ class _Mixer(nn.Module):
 
     @torch.no_grad()
     def _initialise(self, rank: int) -> None:
-        """What torch.nn did not draw already: its own defaults serve the convolution's weight and `out_proj`."""
-        self.conv1d.bias.zero_()
+        """As transformers does: torch.nn's own draw stays for the convolution's weight and for `out_proj`."""
+        cast(Tensor, self.conv1d.bias).zero_()
         self.in_proj.weight.normal_(0, INITIAL_DEVIATION)
         self.x_proj.weight.normal_(0, INITIAL_DEVIATION)
         self.dt_proj.weight.uniform_(-(rank**-0.5), rank**-0.5)
@@ -63,7 +67,7 @@ class _Mixer(nn.Module):
 
     def forward(self, u_TBI: Tensor, places: Places) -> Tensor:
         """y at these places."""
-        x_TBI = convolve(u_TBI, self.conv1d.weight, self.conv1d.bias)
+        x_TBI = convolve(u_TBI, self.conv1d.weight, cast(Tensor, self.conv1d.bias))
         N = self.A_log.shape[1]
         step, B_TBN, C_TBN = self.x_proj(x_TBI).split([self.dt_proj.in_features, N, N], dim=-1)
         delta_TBI = F.softplus(self.dt_proj(step))
@@ -98,14 +102,12 @@ class _Backbone(nn.Module):
 
     def forward(self, tokens_TB: Tensor, places: Places) -> Tensor:
         x_TBD = self.embeddings(tokens_TB)
-        for block in self.layers:
-            if block is self.layers[0]:
-                # The vocabulary is tiny: enter once per token, not once per position.
-                u_TBI = F.embedding(tokens_TB, block.enter(self.embeddings.weight))
-            else:
-                u_TBI = block.enter(x_TBD)
-            # Nothing reads the last block but the head, and only at [EOI].
-            x_TBD = block(x_TBD, u_TBI, places if block is self.layers[-1] else ...)
+        blocks = cast(list[_Block], list(self.layers))
+        for layer, block in enumerate(blocks, 1):
+            # The vocabulary is tiny: the first block enters once per token, not once per position.
+            u_TBI = block.enter(x_TBD) if layer > 1 else F.embedding(tokens_TB, block.enter(self.embeddings.weight))
+            # Only the head reads the last block, and only at [EOI].
+            x_TBD = block(x_TBD, u_TBI, places if layer == len(blocks) else ...)
         return self.norm_f(x_TBD)
 
 
@@ -115,6 +117,12 @@ class _Mamba(nn.Module):
         self.backbone = _Backbone(config, vocabulary)
 
     def forward(self, tokens_BT: Tensor, end_B: Tensor) -> Tensor:
+        if torch.is_grad_enabled() or tokens_BT.is_cuda:
+            return self._answer(tokens_BT, end_B)
+        num_samples = max(POSITIONS_AT_ONCE // tokens_BT.shape[1], 1)
+        return torch.cat(list(map(self._answer, tokens_BT.split(num_samples), end_B.split(num_samples))))
+
+    def _answer(self, tokens_BT: Tensor, end_B: Tensor) -> Tensor:
         places = end_B, torch.arange(len(end_B), device=end_B.device)
         return F.linear(self.backbone(tokens_BT.T, places), self.backbone.embeddings.weight)
 

@@ -1,109 +1,161 @@
-"""The selective scan, Mamba's recurrence: h_t = exp(Δ_t A) h_{t-1} + Δ_t B_t x_t,  y_t = C_t h_t,  from h_0 = 0."""
+"""What Mamba does along time: a short causal convolution and the selective scan.
 
+    convolve:  x_t = silu(b + Σ_j w_j u_{t-j})
+    scan:      h_t = exp(Δ_t A) h_{t-1} + Δ_t B_t x_t,  y_t = C_t h_t,  from h = 0,  with A = -exp(A_log)
+
+What makes the scan fast on a CPU: a few samples at a time, so that their states stay in the cache; states laid out
+(N, I), so that every operation runs along the long axis; exp2, which torch computes three times as fast as exp; and no
+state is kept for backward, which computes them again in less time than fetching them from memory would take.
+
+On CUDA the kernels of `mamba_ssm` and `causal_conv1d` run instead where both are installed (unmeasured).
+"""
+
+import functools
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-STATES_IN_CACHE = 1 << 18
-STATES_IN_BACKWARD = 1 << 19
+STATES_AT_ONCE = 1 << 18
+"""State numbers that forward treats at once: two arrays of them share the cache."""
+STATES_KEPT_AT_ONCE = 1 << 19
+"""State numbers, of all positions, that backward computes again at once."""
+
+
+def kernel(device: torch.device | str) -> str:
+    """Whose code runs there, for the record: `mamba_ssm` or our own, `orch`."""
+    return "mamba_ssm" if torch.device(device).type == "cuda" and _kernels() else "orch"
+
+
+def convolve(u_TBI: Tensor, weight_I1J: Tensor, bias_I: Tensor) -> Tensor:
+    kernels = _kernels_for(u_TBI)
+    if kernels and 2 <= weight_I1J.shape[2] <= 4:  # the only sizes the kernel knows
+        _, convolve_BIT = kernels
+        return convolve_BIT(_time_last(u_TBI), weight_I1J[:, 0], bias_I, activation="silu").permute(2, 0, 1)
+    x_TBI = _Convolution.apply(u_TBI, weight_I1J, bias_I)
+    return F.silu(x_TBI, inplace=not torch.is_grad_enabled())
 
 
 def scan(x_TBI: Tensor, delta_TBI: Tensor, A_log_IN: Tensor, B_TBN: Tensor, C_TBN: Tensor) -> Tensor:
+    """y (T, B, I)."""
+    kernels = _kernels_for(x_TBI)
+    if kernels:
+        scan_BIT, _ = kernels
+        inputs = _time_last(x_TBI), _time_last(delta_TBI), -A_log_IN.exp(), _time_last(B_TBN), _time_last(C_TBN)
+        return scan_BIT(*inputs).permute(2, 0, 1)
     return _Scan.apply(x_TBI, delta_TBI, A_log_IN, B_TBN, C_TBN)
+
+
+@functools.cache
+def _kernels() -> tuple[Callable[..., Tensor], Callable[..., Tensor]] | None:
+    try:
+        from causal_conv1d import causal_conv1d_fn
+        from mamba_ssm.ops.selective_scan_interface import selective_scan_fn
+    except ImportError:
+        return None
+    return selective_scan_fn, causal_conv1d_fn
+
+
+def _kernels_for(x: Tensor) -> tuple[Callable[..., Tensor], Callable[..., Tensor]] | None:
+    return _kernels() if x.is_cuda and x.dtype != torch.float64 else None
+
+
+def _time_last(x_TBI: Tensor) -> Tensor:
+    return x_TBI.permute(1, 2, 0).contiguous()
+
+
+class _Convolution(torch.autograd.Function):
+    """Shifted multiplications: several times as fast as torch's grouped convolution on a CPU."""
+
+    @staticmethod
+    def forward(ctx, u_TBI, weight_I1J, bias_I):
+        weight_JI = weight_I1J[:, 0].T.flip(0).contiguous()  # by lag
+        ctx.save_for_backward(u_TBI, weight_JI)
+        x_TBI = torch.addcmul(bias_I, u_TBI, weight_JI[0])
+        for lag in range(1, min(len(weight_JI), len(u_TBI))):
+            x_TBI[lag:].addcmul_(u_TBI[:-lag], weight_JI[lag])
+        return x_TBI
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, g_TBI):
+        u_TBI, weight_JI = ctx.saved_tensors
+        g_u_TBI = g_TBI * weight_JI[0]
+        g_weight_JI = torch.zeros_like(weight_JI)
+        g_weight_JI[0] = (g_TBI * u_TBI).sum((0, 1))
+        for lag in range(1, min(len(weight_JI), len(u_TBI))):
+            g_u_TBI[:-lag].addcmul_(g_TBI[lag:], weight_JI[lag])
+            g_weight_JI[lag] = (g_TBI[lag:] * u_TBI[:-lag]).sum((0, 1))
+        return g_u_TBI, g_weight_JI.flip(0).T[:, None], g_TBI.sum((0, 1))
 
 
 class _Scan(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, x_TBI, delta_TBI, A_log_IN, B_TBN, C_TBN):  # type: ignore[override]
+    def forward(ctx, x_TBI, delta_TBI, A_log_IN, B_TBN, C_TBN):
         ctx.save_for_backward(x_TBI, delta_TBI, A_log_IN, B_TBN, C_TBN)
-        rate_NI = _rate(A_log_IN)
+        rate_NI = _decay(A_log_IN) / math.log(2)
         y_TBI = torch.empty_like(x_TBI)
-        for piece in _pieces(x_TBI.shape[1], STATES_IN_CACHE // A_log_IN.numel()):
-            x, delta = x_TBI[:, piece], delta_TBI[:, piece]
-            h_BNI = x.new_zeros(x.shape[1], *rate_NI.shape)
-            decay_BNI = torch.empty_like(h_BNI)
-            for delta_t, input_t, B_t, C_t, y_t in zip(
-                delta[:, :, None], (delta * x)[:, :, None], B_TBN[:, piece, :, None], C_TBN[:, piece, None], y_TBI[:, piece, None], strict=True
-            ):
-                torch.mul(rate_NI, delta_t, out=decay_BNI)
-                torch.exp2(decay_BNI, out=decay_BNI)
-                h_BNI.mul_(decay_BNI).addcmul_(B_t, input_t)
+        for some in _pieces(x_TBI, STATES_AT_ONCE // A_log_IN.numel()):
+            delta = delta_TBI[:, some, None]
+            drive = delta * x_TBI[:, some, None]
+            B, C, y = B_TBN[:, some, :, None], C_TBN[:, some, None], y_TBI[:, some, None]
+            h_BNI = x_TBI.new_zeros(delta.shape[1], *rate_NI.shape)
+            factor_BNI = torch.empty_like(h_BNI)
+            for delta_t, drive_t, B_t, C_t, y_t in zip(delta, drive, B, C, y, strict=True):
+                torch.exp2(torch.mul(rate_NI, delta_t, out=factor_BNI), out=factor_BNI)
+                h_BNI.mul_(factor_BNI).addcmul_(B_t, drive_t)
                 torch.bmm(C_t, h_BNI, out=y_t)
         return y_TBI
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, g_TBI):  # type: ignore[override]
+    def backward(ctx, g_TBI):
         x_TBI, delta_TBI, A_log_IN, B_TBN, C_TBN = ctx.saved_tensors
         T = len(x_TBI)
-        rate_NI = _rate(A_log_IN)
-        g_x, g_delta, g_B, g_C = map(torch.empty_like, (x_TBI, delta_TBI, B_TBN, C_TBN))
-        g_A_log_NI = torch.zeros_like(rate_NI)
-        pieces = _pieces(x_TBI.shape[1], STATES_IN_BACKWARD // (T * A_log_IN.numel()))
-        buffers = x_TBI.new_empty(3, T * (pieces[0].stop), *rate_NI.shape)
-        for piece in pieces:
-            x, delta, B, C, g = (whole[:, piece].contiguous() for whole in (x_TBI, delta_TBI, B_TBN, C_TBN, g_TBI))
+        A_NI = _decay(A_log_IN)
+        rate_NI = A_NI / math.log(2)
+        g_x_TBI, g_delta_TBI, g_B_TBN, g_C_TBN = map(torch.empty_like, (x_TBI, delta_TBI, B_TBN, C_TBN))
+        g_A_log_NI = torch.zeros_like(A_NI)
+        pieces = _pieces(x_TBI, STATES_KEPT_AT_ONCE // (T * A_log_IN.numel()))
+        buffers = x_TBI.new_empty(3, T * pieces[0].stop, *A_NI.shape)
+        for some in pieces:
+            x, delta, B, C, g = (whole[:, some] for whole in (x_TBI, delta_TBI, B_TBN, C_TBN, g_TBI))
             P = T * x.shape[1]
-            input_TBI = delta * x
-            flat = decay_P, h_P, g_h_P = buffers[:, :P].unbind()
-            decay, h, g_h = (f.view(*x.shape[:2], *rate_NI.shape) for f in flat)
-            torch.exp2(torch.mul(rate_NI, delta[:, :, None], out=decay), out=decay)
-            torch.mul(B[..., None], input_TBI[:, :, None], out=h)
-            for decay_t, h_t, before in zip(decay[1:], h[1:], h[:-1], strict=True):
-                h_t.addcmul_(decay_t, before)
-            g_C[:, piece] = torch.bmm(g.view(P, 1, -1), h_P.mT).view_as(C)
+            factor_PNI, h_PNI, g_h_PNI = buffers[:, :P].unbind()
+            factor, h, g_h = (each.view(T, -1, *A_NI.shape) for each in (factor_PNI, h_PNI, g_h_PNI))
+
+            torch.exp2(torch.mul(rate_NI, delta[:, :, None], out=factor), out=factor)
+            drive = delta * x
+            torch.mul(B[..., None], drive[:, :, None], out=h)
+            for h_t, factor_t, h_before in zip(h[1:], factor[1:], h, strict=False):
+                h_t.addcmul_(factor_t, h_before)
+
+            # Afterwards `g_h` holds the gradients at h_t, and `factor` what they pass on to h_{t-1}.
             torch.mul(C[..., None], g[:, :, None], out=g_h)
             for t in range(T - 1, 0, -1):
-                g_h[t - 1].add_(decay[t].mul_(g_h[t]))
-            g_B[:, piece] = torch.bmm(input_TBI.view(P, 1, -1), g_h_P.mT).view_as(B)
-            g_input = torch.bmm(B.view(P, 1, -1), g_h_P).view_as(x)
-            g_exponent = decay[1:].mul_(h[:-1]).mul_(rate_NI)
-            g_x[:, piece] = g_input * delta
-            g_d = g_input.mul_(x)
-            g_d[1:].add_(g_exponent.sum(2), alpha=math.log(2))
-            g_delta[:, piece] = g_d
-            g_A_log_NI += g_exponent.mul_(delta[1:, :, None]).flatten(0, 1).sum(0)
-        return g_x, g_delta, g_A_log_NI.mul_(math.log(2)).T, g_B, g_C
+                g_h[t - 1].add_(factor[t].mul_(g_h[t]))
+            # The gradient at Δ_t A, times A: summed over N it is Δ's, and times Δ it is A_log's.
+            g_decay = factor[1:].mul_(h[:-1]).mul_(A_NI)
+
+            g_C_TBN[:, some] = torch.bmm(g.reshape(P, 1, -1), h_PNI.mT).view_as(C)
+            g_B_TBN[:, some] = torch.bmm(drive.view(P, 1, -1), g_h_PNI.mT).view_as(B)
+            g_drive = torch.bmm(B.reshape(P, 1, -1), g_h_PNI).view_as(x)
+            torch.mul(g_drive, delta, out=g_x_TBI[:, some])
+            g_drive.mul_(x)[1:].add_(g_decay.sum(2))
+            g_delta_TBI[:, some] = g_drive
+            g_A_log_NI += g_decay.mul_(delta[1:, :, None]).flatten(0, 1).sum(0)
+        return g_x_TBI, g_delta_TBI, g_A_log_NI.T, g_B_TBN, g_C_TBN
 
 
-def _rate(A_log_IN: Tensor) -> Tensor:
-    """A in units of log 2, for exp2; laid out like the states."""
-    return A_log_IN.exp().mul_(-1 / math.log(2)).T.contiguous()
+def _decay(A_log_IN: Tensor) -> Tensor:
+    """A, laid out like the states."""
+    return A_log_IN.exp().neg_().T.contiguous()
 
 
-def _pieces(num_samples: int, size: int) -> list[slice]:
-    size = min(max(size, 1), num_samples)
-    return [slice(first, first + size) for first in range(0, num_samples, size)]
-
-
-def convolve(u_TBI, weight_I1K, bias_I):
-    return F.silu(_Convolution.apply(u_TBI, weight_I1K, bias_I), inplace=not torch.is_grad_enabled())
-
-
-class _Convolution(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x_TBI, weight_I1K, bias_I):  # type: ignore[override]
-        w_KI = weight_I1K[:, 0].T.contiguous()
-        ctx.save_for_backward(x_TBI, w_KI)
-        T, K = len(x_TBI), len(w_KI)
-        y_TBI = torch.addcmul(bias_I, x_TBI, w_KI[-1])
-        for lag in range(1, min(K, T)):
-            y_TBI[lag:].addcmul_(x_TBI[:-lag], w_KI[-1 - lag])
-        return y_TBI
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx, g_TBI):  # type: ignore[override]
-        x_TBI, w_KI = ctx.saved_tensors
-        T, K = len(x_TBI), len(w_KI)
-        g_x = g_TBI * w_KI[-1]
-        g_w = torch.zeros_like(w_KI)
-        torch.sum((g_TBI*x_TBI).flatten(0,1), 0, out=g_w[-1])
-        for lag in range(1, min(K, T)):
-            g_x[:-lag].addcmul_(g_TBI[lag:], w_KI[-1 - lag])
-            torch.sum((g_TBI[lag:]* x_TBI[:-lag]).flatten(0,1), 0, out=g_w[-1-lag])
-        return g_x, g_w.T[:, None], g_TBI.sum((0, 1))
-
-def kernel(): ...
+def _pieces(x_TBI: Tensor, num_samples: int) -> list[slice]:
+    """Samples to treat together: a GPU would rather have them all."""
+    B = x_TBI.shape[1]
+    size = B if x_TBI.is_cuda else min(max(num_samples, 1), B)
+    return [slice(first, first + size) for first in range(0, B, size)]

@@ -22,7 +22,7 @@ def block_scan(
     additive_KRH: Tensor | None = None,
     transition_type: type | None = None,
 ) -> Tensor:
-    """Final states. The three ways to apply a table give equal results; which is fastest depends on block and device."""
+    """Final states. There are three ways to apply a table, of equal result: block and device decide the fastest."""
     if transition_type is None:
         if table_KRbbn.shape[2] <= LARGEST_ELEMENTWISE_BLOCK:
             transition_type = ElementwiseBlocks

@@ -38,7 +38,7 @@ class _Cell:
 
 class _Elman(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, input_KRH, hidden_KHH, tokens_KBT):  # type: ignore[override]
+    def forward(ctx, input_KRH, hidden_KHH, tokens_KBT):
         cell = _Cell(input_KRH, hidden_KHH, tokens_KBT)
         states = [cell.initial()]
         for t in range(tokens_KBT.shape[2]):
@@ -48,7 +48,7 @@ class _Elman(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, g_KBH):  # type: ignore[override]
+    def backward(ctx, g_KBH):
         hidden_KHH, tokens_KBT, num_readable, keep_KTB1, states = ctx.parts
         K, B, T = tokens_KBT.shape
         gradients_KTBH = g_KBH.new_empty(K, T, B, g_KBH.shape[-1])

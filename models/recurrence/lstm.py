@@ -47,7 +47,7 @@ class _Cell:
 
 class _LSTM(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, input_KRG, hidden_KGH, tokens_KBT):  # type: ignore[override]
+    def forward(ctx, input_KRG, hidden_KGH, tokens_KBT):
         cell = _Cell(input_KRG, hidden_KGH, tokens_KBT)
         h = c = cell.initial()
         steps = []
@@ -60,7 +60,7 @@ class _LSTM(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, g_h):  # type: ignore[override]
+    def backward(ctx, g_h):
         hidden_KGH, tokens_KBT, num_readable, keep_KTB1, steps = ctx.parts
         K, B, T = tokens_KBT.shape
         g_c = torch.zeros_like(g_h)

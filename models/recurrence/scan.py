@@ -51,7 +51,7 @@ def scan(
 
 class _Scan(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, transition_type, normalisation, tokens_KBT, h0_KH, additive_KRH, *parameters):  # type: ignore[override]
+    def forward(ctx, transition_type, normalisation, tokens_KBT, h0_KH, additive_KRH, *parameters):
         (K, B, T), H = tokens_KBT.shape, h0_KH.shape[1]
         transition = transition_type(tokens_KBT, *parameters)
         additive = None if additive_KRH is None else _Additive(tokens_KBT, additive_KRH)
@@ -70,7 +70,7 @@ class _Scan(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, g_KBH):  # type: ignore[override]
+    def backward(ctx, g_KBH):
         transition, normalisation, additive, states_KTBH, scales = ctx.parts
         T = len(scales)
         gradients_KTBH = torch.empty_like(states_KTBH[:, 1:])

@@ -1,6 +1,6 @@
 """Elman RNN: Elman (1990), with torch.nn.RNN's parameters.
 
-    h' = tanh(W x + U h + b)
+h' = tanh(W x + U h + b)
 """
 
 from torch import Tensor

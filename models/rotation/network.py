@@ -1,6 +1,6 @@
 """Rotation RNN: 2x2 blocks that are rotations, their angles linear in the input (R2 block-diagonal, Sec. 2.3).
 
-    A_x = diag(R_2(theta_1(x)), ..., R_2(theta_{H/2}(x))),   theta(x) = W x
+A_x = diag(R_2(theta_1(x)), ..., R_2(theta_{H/2}(x))),   theta(x) = W x
 """
 
 import torch
@@ -16,7 +16,9 @@ class Network(BilinearFamily):
         """theta for every readable token and pair of state entries (j, j + H/2): (K, R, H/2)."""
         return token_table(self["recurrence.angle"], x_KRD, self.scratch)
 
-    def scan(self, x_KRD: Tensor, tokens_KBT: Tensor, normalisation: Normalisation, additive_KRH: Tensor | None) -> Tensor:
+    def scan(
+        self, x_KRD: Tensor, tokens_KBT: Tensor, normalisation: Normalisation, additive_KRH: Tensor | None
+    ) -> Tensor:
         theta_KRn = self.angles(x_KRD)
         cos, sin = theta_KRn.cos(), theta_KRn.sin()
         table_KRbbn = torch.stack([cos, -sin, sin, cos], dim=2).unflatten(2, (2, 2))

@@ -59,6 +59,6 @@ class Config(ModelConfig):
         if self.layers < 1:
             found.append(f"layers {self.layers} is no model: use 1 or more")
         if self.heads < 1 or self.width % self.heads:
-            divisors = [heads for heads in range(1, self.width + 1) if self.width % heads == 0]
-            found.append(f"heads {self.heads} does not divide width {self.width}: use one of {', '.join(map(str, divisors))}")
+            sizes = ", ".join(str(heads) for heads in range(1, self.width + 1) if self.width % heads == 0)
+            found.append(f"heads {self.heads} does not divide width {self.width}: use one of {sizes}")
         return found

@@ -1,13 +1,20 @@
 """Transformer: GPT-2 (Radford et al., 2019), as `transformers` implements it.
 
-    x' = x + attention(norm(x));   x'' = x' + mlp(norm(x'));   logits = E norm(x'')   with E the tied embedding
+x' = x + attention(norm(x));   x'' = x' + mlp(norm(x'));   logits = E norm(x'')   with E the tied embedding
 """
 
+import torch
 from torch import Tensor, nn
 
 from models.config import Vocabulary
 from models.network import PerTrial
 from models.transformer.config import Config
+
+
+def _causal(tokens_BT: Tensor) -> Tensor:
+    """Given a whole mask, transformers takes it as it is; to work one out it would wait for the device."""
+    T = tokens_BT.shape[1]
+    return torch.ones(1, 1, T, T, dtype=torch.bool, device=tokens_BT.device).tril()
 
 
 class _GPT2(nn.Module):
@@ -31,9 +38,10 @@ class _GPT2(nn.Module):
         body = GPT2LMHeadModel(settings)
         self.transformer, self.lm_head = body.transformer, body.lm_head
 
-    def forward(self, tokens_BT: Tensor) -> Tensor:
-        hidden = self.transformer(input_ids=tokens_BT).last_hidden_state
-        return nn.functional.linear(hidden, self.transformer.wte.weight)
+    def forward(self, tokens_BT: Tensor, end_B: Tensor) -> Tensor:
+        hidden_BTD = self.transformer(input_ids=tokens_BT, attention_mask=_causal(tokens_BT)).last_hidden_state
+        rows_B = torch.arange(len(end_B), device=end_B.device)
+        return nn.functional.linear(hidden_BTD[rows_B, end_B], self.transformer.wte.weight)
 
 
 class Network(PerTrial):

@@ -31,7 +31,9 @@ class SettingOption(click.Option):
         if hint is bool:
             super().__init__([f"{flag}/--no-{flag[2:]}"], default=None, help=description)
         else:
-            super().__init__([flag], type=Lengths() if hint not in (int, float, str) else hint, default=None, help=description)
+            super().__init__(
+                [flag], type=Lengths() if hint not in (int, float, str) else hint, default=None, help=description
+            )
 
 
 def setting_options() -> Iterator[SettingOption]:
@@ -39,7 +41,7 @@ def setting_options() -> Iterator[SettingOption]:
     for section, registry in (("Task settings", tasks.REGISTRY), ("Model settings", models.REGISTRY)):
         owners: dict[str, list[tuple[str, type]]] = {}
         for name, config_type in registry.items():
-            for field in dataclasses.fields(config_type):  # type: ignore[arg-type]
+            for field in dataclasses.fields(config_type):
                 owners.setdefault(field.name, []).append((name, config_type))
         for field_name, having in owners.items():
             config_type = having[0][1]
@@ -49,7 +51,9 @@ def setting_options() -> Iterator[SettingOption]:
             yield SettingOption(field_name, field_types(config_type)[field_name], section, description)
     for field in dataclasses.fields(Trial):
         if field.name not in ("task", "model"):
-            yield SettingOption(field.name, field_types(Trial)[field.name], "Training settings", _describe(Trial, field.name))
+            yield SettingOption(
+                field.name, field_types(Trial)[field.name], "Training settings", _describe(Trial, field.name)
+            )
 
 
 def _describe(config_type: type, name: str) -> str:

@@ -9,7 +9,9 @@ import click
 
 
 @click.command()
-@click.option("--matched", is_flag=True, help="The eight models of the parameter-matched table, beside the published counts.")
+@click.option(
+    "--matched", is_flag=True, help="The eight models of the parameter-matched table, beside the published counts."
+)
 @click.option("--task", default="modular_addition", show_default=True, help="Task that sets the vocabulary.")
 @click.option("--modulus", default=5, show_default=True, help="Modulus that sets the vocabulary.")
 @click.option("--width", default=256, show_default=True, help="Width to count parameters at.")
@@ -64,5 +66,5 @@ def models(matched: bool, task: str, modulus: int, width: int, as_json: bool) ->
 
 
 def _published_counts() -> list[dict[str, str]]:
-    with resources.files("analysis").joinpath("published", "param_counts.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
+    text = resources.files("analysis").joinpath("published", "param_counts.csv").read_text()
+    return list(csv.DictReader(text.splitlines()))

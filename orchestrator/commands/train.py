@@ -22,7 +22,9 @@ CHECKPOINT_SECONDS = 60
 @click.option("--epochs", type=int, help="Training steps as passes over --train-examples. [1000]")
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda, or auto: a GPU if there is one.")
 @click.option("--threads", default=1, show_default=True, help="CPU threads.")
-@click.option("--save", type=click.Path(dir_okay=False, path_type=Path), help="Write the trained model here (safetensors).")
+@click.option(
+    "--save", type=click.Path(dir_okay=False, path_type=Path), help="Write the trained model here (safetensors)."
+)
 @click.option(
     "--checkpoint",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -159,7 +161,14 @@ class _Display:
 
     def __init__(self, trial: Any, step: int, quiet: bool):
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
 
         console = Console(stderr=True)
         self._bar = console.is_terminal and not quiet
@@ -221,13 +230,17 @@ def _print_result(result: Any, save: Path | None) -> None:
     table.add_column(f"{trial.min_inputs}–{trial.max_inputs}", justify="right")
     for length in result.test_accuracy:
         table.add_column(str(length), justify="right")
-    table.add_row("accuracy", *(_score(value) for value in (result.validation_accuracy, *result.test_accuracy.values())))
+    table.add_row(
+        "accuracy", *(_score(value) for value in (result.validation_accuracy, *result.test_accuracy.values()))
+    )
     if any(value > 0.005 for value in result.majority.values()):
         table.add_row("commonest answer", "", *(f"{value:.3f}" for value in result.majority.values()))
     console.print(table)
     if save is not None:
         console.print(f"saved to {save}; load it with", style="dim")
-        console.print(f'  from orchestrator.saved import load_model\n  network, trial = load_model("{save}")', markup=False)
+        console.print(
+            f'  from orchestrator.saved import load_model\n  network, trial = load_model("{save}")', markup=False
+        )
 
 
 def _score(value: float) -> str:

@@ -1,0 +1,67 @@
+"""Records the golden values: what a few training steps of every model and task give.
+
+Run it (`make golden`) after a change of numerics that raised the revision of what it changed. Values whose revision is
+unchanged are never overwritten: the test that compares them is there to ask why they moved.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[2]))  # run as a script, it finds the `tests` package
+
+import tasks
+from orchestrator.trial import TRAINER_REVISION, make_trial
+from tests.small import MODELS, small_trial
+
+VALUES = Path(__file__).with_name("values.json")
+IDS = Path(__file__).with_name("ids.json")
+
+
+def measure(trial: Any) -> list[float]:
+    """The mean loss of ten steps, the validation loss after them, and a long test: all that numerics can change."""
+    from orchestrator.training import train
+
+    result = train(trial)
+    losses = [value for point in result.curve for value in (point.train_loss, point.validation_loss)]
+    return [*losses, *result.test_accuracy.values()]
+
+
+def cases() -> dict[str, Any]:
+    """Every model on one task, every task with one model; larger learning rate, so that steps show."""
+    found = {f"model/{name}": small_trial(name, learning_rate=1e-3) for name in MODELS}
+    return found | {
+        f"task/{name}": small_trial("rnn", task=name, learning_rate=1e-3) for name in sorted(tasks.REGISTRY)
+    }
+
+
+def revisions(trial: Any) -> dict[str, int]:
+    return {"model": trial.model.revision, "task": trial.task.revision, "trainer": TRAINER_REVISION}
+
+
+def ids() -> dict[str, str]:
+    named = {f"{task}/{model}": make_trial(task, model).id for task in sorted(tasks.REGISTRY) for model in MODELS}
+    changed = make_trial(
+        "state_machine", "factored", modulus=3, machine_seed=4, rank=16, learning_rate=1e-3, init_seed=2, data_seed=5
+    )
+    return named | {"state_machine/factored, changed": changed.id}
+
+
+def main() -> None:
+    import torch
+
+    torch.set_num_threads(1)
+    recorded = json.loads(VALUES.read_text()) if VALUES.exists() else {}
+    for name, trial in cases().items():
+        old = recorded.get(name)
+        if old is None or old["revisions"] != revisions(trial):
+            recorded[name] = {"revisions": revisions(trial), "values": measure(trial)}
+            print(f"recorded {name}")
+    VALUES.write_text(json.dumps({name: recorded[name] for name in sorted(recorded)}, indent=1) + "\n")
+    known = json.loads(IDS.read_text()) if IDS.exists() else {}
+    IDS.write_text(json.dumps(dict(sorted((ids() | known).items())), indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,21 @@
+"""The parameter-matched table's counts, exactly."""
+
+import csv
+from importlib import resources
+
+from models import Vocabulary
+from models.matched import MATCHED
+from tasks import REGISTRY
+
+
+def test_all_eight_published_parameter_counts_hold_exactly():
+    text = resources.files("analysis").joinpath("published", "param_counts.csv").read_text()
+    published = [int(row["parameters"]) for row in csv.DictReader(text.splitlines())]
+    task = REGISTRY["modular_addition"](modulus=5)
+    vocabulary = Vocabulary(task.vocabulary, task.num_readable)
+    assert len(published) == 8
+    assert [config.num_parameters(vocabulary) for config in MATCHED] == published
+
+
+def test_matched_settings_are_valid():
+    assert [config.problems() for config in MATCHED] == [[]] * 8

@@ -1,0 +1,145 @@
+"""The fast recurrences against the equations, written out one sample and one step at a time."""
+
+import math
+
+import pytest
+import torch
+
+from models.recurrence import Normalisation, block_scan, elman_scan, factored_scan, lstm_scan
+from models.recurrence.blocks import ElementwiseBlocks, GatheredBlocks, GroupedBlocks
+from models.recurrence.factored import FactoredTransition
+from models.recurrence.scan import scan
+from tasks import REGISTRY
+from tasks.sampling import Sampler
+
+K, B = 3, 12
+TASK = REGISTRY["modular_addition"](modulus=5)
+R = TASK.num_readable
+
+BLOCKS = [(1, 8), (2, 4), (8, 2), (16, 1), (16, 2)]
+WAYS = [ElementwiseBlocks, GroupedBlocks, GatheredBlocks]
+
+
+@pytest.fixture(autouse=True)
+def _in_double_precision():
+    torch.set_default_dtype(torch.float64)
+    torch.manual_seed(0)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+@pytest.fixture
+def tokens():
+    sampler = Sampler(TASK)
+    return torch.stack([sampler.draw(sampler.generator(trial), B, 2, 10).tokens_NT for trial in range(K)])
+
+
+def normalise(u, kind, block_size):
+    blocks = u.view(block_size, -1)
+    if kind == "block":
+        return (blocks / blocks.norm(dim=0)).flatten()
+    if kind == "none":
+        return u
+    return u / u.norm() * (math.sqrt(len(u)) if kind == "rms" else 1)
+
+
+def by_the_equations(table, tokens, h0, additive, kind, block_size):
+    finals = []
+    for trial, sequences in enumerate(tokens.tolist()):
+        for sequence in sequences:
+            h = h0[trial]
+            for token in sequence:
+                if token == R:
+                    break
+                h = torch.einsum("ijn,jn->in", table[trial, token], h.view(block_size, -1)).flatten()
+                if additive is not None:
+                    h = h + additive[trial, token]
+                h = normalise(h, kind, block_size)
+            finals.append(h)
+    return torch.stack(finals).view(K, B, -1)
+
+
+def assert_equal_with_gradients(found, expected, inputs):
+    weight = torch.randn_like(expected)
+    torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9 * expected.abs().max().item())
+    found_gradients = torch.autograd.grad((found * weight).sum(), inputs)
+    expected_gradients = torch.autograd.grad((expected * weight).sum(), inputs, retain_graph=True)
+    for one, other in zip(found_gradients, expected_gradients, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-8, atol=1e-8 * other.abs().max().item())
+
+
+@pytest.mark.parametrize("with_additive", [False, True])
+@pytest.mark.parametrize("kind", ["none", "unit", "rms", "block"])
+@pytest.mark.parametrize(("block_size", "num_blocks"), BLOCKS)
+def test_every_way_to_apply_a_table_gives_the_equations_states_and_gradients(
+    block_size, num_blocks, kind, with_additive, tokens
+):
+    if kind == "block" and block_size == 1:
+        kind = "none"
+    width = block_size * num_blocks
+    table = torch.randn(K, R, block_size, block_size, num_blocks, requires_grad=True)
+    h0 = torch.randn(K, width, requires_grad=True)
+    additive = torch.randn(K, R, width, requires_grad=True) if with_additive else None
+    inputs = [table, h0, *([additive] if with_additive else [])]
+    expected = by_the_equations(table, tokens, h0, additive, kind, block_size)
+    for way in WAYS:
+        found = block_scan(table, tokens, h0, Normalisation(kind, block_size), additive, way)
+        assert_equal_with_gradients(found, expected, inputs)
+        with torch.no_grad():
+            kept_nothing = block_scan(table, tokens, h0, Normalisation(kind, block_size), additive, way)
+        assert torch.equal(kept_nothing, found)
+
+
+@pytest.mark.parametrize("kind", ["none", "rms"])
+def test_factored_states_and_gradients_are_those_of_the_multiplied_out_table(kind, tokens):
+    width, factors = 8, 12
+    out, into = (torch.randn(K, width, factors, requires_grad=True) for _ in range(2))
+    gate = torch.randn(K, R, factors, requires_grad=True)
+    h0 = torch.randn(K, width, requires_grad=True)
+    table = torch.einsum("kif,krf,kjf->krij", out, gate, into)[..., None]
+    normalisation = Normalisation(kind, width)
+    expected = by_the_equations(table, tokens, h0, None, kind, width)
+    through_factors = scan(FactoredTransition, normalisation, tokens, h0, None, out, gate, into)
+    either = factored_scan(out, gate, into, tokens, h0, normalisation)
+    for found in (through_factors, either):
+        assert_equal_with_gradients(found, expected, [out, gate, into, h0])
+
+
+def test_factored_multiplies_out_where_that_is_cheaper(monkeypatch, tokens):
+    chosen = []
+    monkeypatch.setattr("models.recurrence.factored.block_scan", lambda *args: chosen.append("table"))
+    monkeypatch.setattr("models.recurrence.factored.scan", lambda *args: chosen.append("factors"))
+    h0, normalisation = torch.randn(K, 8), Normalisation("rms", 8)
+    for factors in (2, 64):
+        out, gate = torch.randn(K, 8, factors), torch.randn(K, R, factors)
+        factored_scan(out, gate, out, tokens, h0, normalisation)
+    assert chosen == ["factors", "table"]
+
+
+@pytest.mark.parametrize(("layer", "fast", "gates"), [(torch.nn.RNN, elman_scan, 1), (torch.nn.LSTM, lstm_scan, 4)])
+def test_nonlinear_states_and_gradients_are_torch_nns(layer, fast, gates, tokens):
+    width = 6
+    inputs = torch.randn(K, R, gates * width, requires_grad=True)
+    hidden = torch.randn(K, gates * width, width, requires_grad=True)
+    reference = layer(gates * width, width, batch_first=True, bias=False)
+    expected = []
+    for trial in range(K):
+        weights = {"weight_ih_l0": torch.eye(gates * width), "weight_hh_l0": hidden[trial]}
+        outputs, _ = torch.func.functional_call(reference, weights, (inputs[trial][tokens[trial].clamp(max=R - 1)],))
+        end = (tokens[trial] == TASK.eoi).int().argmax(1)
+        expected.append(outputs[torch.arange(B), end])
+    found = fast(inputs, hidden, tokens)
+    assert_equal_with_gradients(found, torch.stack(expected), [inputs, hidden])
+    with torch.no_grad():
+        assert torch.equal(fast(inputs, hidden, tokens), found)
+
+
+@pytest.mark.parametrize("kind", ["unit", "rms", "block"])
+def test_normalising_after_the_last_step_has_the_gradient_autograd_gives(kind):
+    normalisation = Normalisation(kind, 4)
+    u = torch.randn(2, 5, 12, requires_grad=True)
+    expected, scale = normalisation.forward(u.detach())
+    torch.testing.assert_close(normalisation(u), expected)
+    g = torch.randn_like(u)
+    (found,) = torch.autograd.grad((normalisation(u) * g).sum(), u)
+    torch.testing.assert_close(normalisation.backward(g, expected, scale, torch.empty_like(g)), found)

@@ -1,0 +1,212 @@
+"""The command line: light help, clear errors, clean output."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+import torch
+from click.testing import CliRunner
+
+from orchestrator.cli import main
+from orchestrator.saved import load_model
+
+QUICK = [
+    *("--width", "16", "--steps", "20", "--eval-every", "10", "--validation-samples", "64"),
+    *("--test-samples", "32", "--test-length", "40", "--curve-lengths", "10,40"),
+]
+
+
+def orch(*arguments, expect=0):
+    result = CliRunner().invoke(main, list(arguments))
+    assert result.exit_code == expect, result.output
+    return result
+
+
+def commands():
+    return main.list_commands(None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("command", commands())
+def test_every_command_has_help_that_ends_with_an_example(command):
+    text = orch(command, "--help").output
+    before_options = text.split("Options:")[0]
+    assert f"Example: orch {command}" in before_options
+
+
+@pytest.mark.parametrize("arguments", [["--help"], *[[command, "--help"] for command in commands()]])
+def test_help_imports_nothing_heavy(arguments):
+    code = (
+        "import sys; from orchestrator.cli import main\n"
+        f"try: main({arguments!r})\nexcept SystemExit: pass\n"
+        "heavy = {'torch', 'ray', 'transformers', 'numpy', 'pyarrow', 'pandas', 'rich', 'duckdb', 'matplotlib'}\n"
+        "print(sorted(heavy & set(sys.modules)), file=sys.stderr)"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stderr.strip() == "[]"
+
+
+def test_an_unknown_command_suggests_the_nearest():
+    assert "did you mean 'train'" in orch("trian", expect=2).output
+
+
+def test_models_lists_every_model_and_its_parameters():
+    rows = json.loads(orch("models", "--json").output)
+    assert {row["model"]: row["parameters"] for row in rows}["bilinear"] == 16_781_063
+
+
+def test_matched_models_have_the_published_counts():
+    rows = json.loads(orch("models", "--matched", "--json").output)
+    assert len(rows) == 8
+    assert all(row["parameters"] == row["published"] for row in rows)
+
+
+def test_models_refuses_what_cannot_be():
+    assert "did you mean 'dihedral'" in orch("models", "--task", "dihedrl", expect=2).output
+    assert "width 255 is odd" in orch("models", "--width", "255", expect=2).output
+
+
+def test_tasks_lists_every_task_with_an_example():
+    rows = json.loads(orch("tasks", "--json", "--modulus", "3").output)
+    assert {row["task"] for row in rows} == {"dihedral", "modular_addition", "modular_arithmetic", "state_machine"}
+    assert all("[EOI] →" in row["example"] for row in rows)
+
+
+def test_train_json_is_one_object_and_nothing_else():
+    result = orch("train", "--model", "rnn", "--task", "modular_addition", "--modulus", "2", *QUICK, "--json")
+    summary = json.loads(result.stdout)
+    assert result.stdout.count("\n") == 1
+    assert {"validation_accuracy", "ood_accuracy", "steps", "seconds", "length_curve"} <= set(summary)
+    assert summary["steps"] == 20
+    assert set(summary["length_curve"]) == {"10", "40"}
+    assert summary["trial"]["task"] == {"name": "modular_addition", "modulus": 2}
+
+
+def test_a_diverged_trial_is_still_valid_json():
+    result = orch("train", "--model", "rnn", "--task", "dihedral", *QUICK, "--learning-rate", "1e38", "--json")
+    summary = json.loads(result.stdout, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+    assert summary["stop_reason"] == "diverged"
+    assert summary["validation_loss"] is None
+
+
+def test_train_shows_the_length_curve():
+    output = orch("train", "--model", "rnn", "--task", "modular_arithmetic", *QUICK).stdout
+    assert "rnn on modular_arithmetic modulo 5" in output
+    assert "2–10" in output
+    assert "commonest answer" in output
+
+
+def test_all_impossible_settings_are_reported_before_anything_starts():
+    result = orch(
+        "train",
+        "--model",
+        "rotation",
+        "--task",
+        "dihedral",
+        "--width",
+        "255",
+        "--modulus",
+        "1",
+        "--steps",
+        "0",
+        expect=2,
+    )
+    assert [line.split()[:2] for line in result.stderr.splitlines()] == [
+        ["error:", "modulus"],
+        ["error:", "width"],
+        ["error:", "steps"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--model", "bilinaer", "--task", "dihedral"], "did you mean 'bilinear'"),
+        (["--model", "bilinear", "--task", "dihedrall"], "did you mean 'dihedral'"),
+        (["--model", "bilinear", "--task", "dihedral", "--rank", "4"], "no setting of bilinear on dihedral 'rank'"),
+        (["--model", "rnn", "--task", "dihedral", "--widht", "4"], "--width"),
+        (["--model", "rnn", "--task", "dihedral", "--curve-lengths", "10;20"], "write it like 10,20,50"),
+        (["--model", "rnn", "--task", "dihedral", "--device", "cuda:99"], "use --device cpu"),
+        (["--model", "rnn", "--task", "dihedral", "--device", "abacus"], "use cpu, cuda or auto"),
+        (["--model", "rnn", "--task", "dihedral", "--save", "/no/such/folder/model"], "make the folder"),
+        (["--model", "rnn", "--task", "dihedral", "--epochs", "3"], "give --train-examples too"),
+        (["--model", "rnn", "--task", "dihedral", "--threads", "0"], "--threads 0"),
+    ],
+)
+def test_bad_input_gets_one_sentence_with_a_remedy(arguments, message):
+    if "cuda" in str(arguments) and torch.cuda.is_available():
+        pytest.skip("this machine has a GPU")
+    result = orch("train", *QUICK, *arguments, expect=2)
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_fixed_training_set_is_trained_on_for_a_thousand_epochs_unless_told(monkeypatch):
+    from orchestrator.commands.train import resolve_trial
+
+    trial = resolve_trial("rnn", "dihedral", None, None, {"train_examples": 100})
+    assert (trial.steps, trial.min_inputs, trial.max_inputs) == (2000, 10, 10)
+    assert resolve_trial("rnn", "dihedral", 7, 3, {"train_examples": 100}).steps == 6
+
+
+def test_the_seed_sets_both_seeds():
+    from orchestrator.commands.train import resolve_trial
+
+    trial = resolve_trial("rnn", "dihedral", 7, None, {})
+    assert (trial.init_seed, trial.data_seed, trial.eval_seed) == (7, 7, 0)
+
+
+def test_a_saved_model_can_be_loaded_and_used(tmp_path):
+    path = tmp_path / "model.safetensors"
+    output = orch("train", "--model", "bilinear", "--task", "modular_addition", *QUICK, "--save", str(path)).stdout
+    assert "load_model(" in output
+    network, trial = load_model(path)
+    tokens = torch.tensor([[[trial.task.bos, 1, 2, trial.task.eoi]]])
+    assert network(tokens, torch.tensor([[3]])).shape == (1, 1, trial.task.vocabulary)
+
+
+INTERRUPT = """
+import sys
+from orchestrator import training
+from orchestrator.cli import main
+advance = training.Training.advance
+def interrupted(self, on_step=None, stop_at=None):
+    if self.step >= 10:
+        advance(self, on_step, stop_at=13)
+        raise KeyboardInterrupt
+    advance(self, on_step, stop_at)
+if sys.argv.pop(1) == "interrupt":
+    training.Training.advance = interrupted
+main()
+"""
+
+
+def test_an_interrupted_run_continues_from_its_checkpoint_to_the_same_numbers(tmp_path):
+    checkpoint = tmp_path / "trial.safetensors"
+    arguments = ["train", "--model", "rnn", "--task", "dihedral", *QUICK, "--json"]
+
+    def run(how, *extra):
+        command = [sys.executable, "-c", INTERRUPT, how, *arguments, *extra]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    stopped = run("interrupt", "--checkpoint", str(checkpoint))
+    assert stopped.returncode == 130
+    assert "interrupted at step 13" in stopped.stderr
+    assert checkpoint.exists()
+    continued = json.loads(run("go", "--checkpoint", str(checkpoint)).stdout)
+    whole = json.loads(run("go").stdout)
+    assert not checkpoint.exists()
+    assert continued["length_curve"] == whole["length_curve"]
+    assert continued["validation_loss"] == whole["validation_loss"]
+
+
+def test_a_checkpoint_of_another_trial_is_refused(tmp_path):
+    from orchestrator.saved import save_snapshot
+    from orchestrator.training import Training
+    from tests.small import small_trial
+
+    save_snapshot(tmp_path / "other", Training([small_trial("lstm")]).snapshot())
+    result = orch(
+        "train", "--model", "rnn", "--task", "dihedral", *QUICK, "--checkpoint", str(tmp_path / "other"), expect=2
+    )
+    assert "holds another trial (lstm on modular_addition modulo 5)" in result.stderr
