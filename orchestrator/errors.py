@@ -3,7 +3,10 @@
 OrchError
 ├── UnknownName        a model, task, sweep or setting that does not exist; suggests the nearest
 ├── InvalidSettings    settings that cannot work, all of them at once
-└── DamagedFile        a file that is not, or no longer, what it should be
+├── DamagedFile        a file that is not, or no longer, what it should be
+├── StoreUnreachable   a store that cannot be read or written
+├── StoreFull          a store that has no room left
+└── StoreTooNew        a store written by a later version of orch
 """
 
 import difflib
@@ -29,4 +32,16 @@ class InvalidSettings(OrchError):
 
 
 class DamagedFile(OrchError):
+    pass
+
+
+class StoreUnreachable(OrchError):
+    pass
+
+
+class StoreFull(OrchError):
+    pass
+
+
+class StoreTooNew(OrchError):
     pass

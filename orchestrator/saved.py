@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import load, save, save_file
 from torch import Tensor
 
 from models.network import Network, network_type
@@ -24,7 +24,7 @@ from orchestrator.trial import Trial
 
 def save_model(path: str | Path, result: Result) -> None:
     """The trained weights, with the trial and its scores."""
-    _write(path, result.parameters, {"trial": result.trial.to_dict(), "result": result.summary()})
+    _write(path, result.parameters, _model_header(result))
 
 
 def load_model(path: str | Path) -> tuple[Network, Trial]:
@@ -39,6 +39,40 @@ def load_model(path: str | Path) -> tuple[Network, Trial]:
 
 
 def save_snapshot(path: str | Path, snapshot: Snapshot) -> None:
+    _write(path, *_snapshot_parts(snapshot))
+
+
+def load_snapshot(path: str | Path) -> Snapshot:
+    return _snapshot(*_read(path, needs=("trial", "step")))
+
+
+def snapshot_bytes(snapshot: Snapshot) -> bytes:
+    """A snapshot for a store, which may be no file system."""
+    tensors, header = _snapshot_parts(snapshot)
+    return save(_contiguous(tensors), _metadata(header))
+
+
+def parse_snapshot(data: bytes, name: str) -> Snapshot:
+    """What `snapshot_bytes` was taken of; `name` is for the message if the bytes are damaged."""
+    try:
+        tensors = load(data)
+        size = int.from_bytes(data[:8], "little")
+        header = json.loads(json.loads(data[8 : 8 + size])["__metadata__"]["orch"])
+        return _snapshot(tensors, header)
+    except (SafetensorError, ValueError, KeyError, TypeError) as error:
+        raise DamagedFile(f"{name} is damaged ({error}): delete it and train again") from error
+
+
+def model_bytes(result: Result) -> bytes:
+    """A trained model for a store."""
+    return save(_contiguous(result.parameters), _metadata(_model_header(result)))
+
+
+def _model_header(result: Result) -> dict[str, Any]:
+    return {"trial": result.trial.to_dict(), "result": result.summary()}
+
+
+def _snapshot_parts(snapshot: Snapshot) -> tuple[dict[str, Tensor], dict[str, Any]]:
     tensors = {
         f"{kind}/{name}": tensor
         for kind in ("parameters", "first", "second")
@@ -50,11 +84,10 @@ def save_snapshot(path: str | Path, snapshot: Snapshot) -> None:
         "seconds": snapshot.seconds,
         "curve": [asdict(point) for point in snapshot.curve],
     }
-    _write(path, tensors, header)
+    return tensors, header
 
 
-def load_snapshot(path: str | Path) -> Snapshot:
-    tensors, header = _read(path, needs=("trial", "step"))
+def _snapshot(tensors: Mapping[str, Tensor], header: Mapping[str, Any]) -> Snapshot:
     kinds: dict[str, dict[str, Tensor]] = {"parameters": {}, "first": {}, "second": {}}
     for key, tensor in tensors.items():
         kind, _, name = key.partition("/")
@@ -68,11 +101,19 @@ def load_snapshot(path: str | Path) -> Snapshot:
     )
 
 
+def _contiguous(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor.contiguous() for name, tensor in tensors.items()}
+
+
+def _metadata(header: Mapping[str, Any]) -> dict[str, str]:
+    return {"orch": json.dumps(header)}
+
+
 def _write(path: str | Path, tensors: Mapping[str, Tensor], header: Mapping[str, Any]) -> None:
     path = Path(path)
     aside = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, aside, {"orch": json.dumps(header)})
+        save_file(_contiguous(tensors), aside, _metadata(header))
         with open(aside, "rb") as written:
             os.fsync(written.fileno())
         os.replace(aside, path)

@@ -223,7 +223,7 @@ def _print_result(result: Any, save: Path | None) -> None:
         "diverged": "diverged: the loss is no longer a number",
     }[result.stop_reason]
     console = Console(highlight=False)
-    console.print(f"[bold]{trial.label}[/bold], {parameters:,} parameters, trial {trial.id}")
+    console.print(f"[bold]{trial.label}[/bold], {parameters:,} parameters, trial {trial.id}", soft_wrap=True)
     console.print(f"{result.steps:,} steps in {result.seconds:.1f} s ({how})")
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("inputs")

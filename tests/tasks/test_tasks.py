@@ -42,7 +42,8 @@ def test_a_sequence_is_bos_then_inputs_then_eoi_then_padding(task):
         assert set(tokens[end + 1 :]) <= {task.num_readable}
         for position, symbol in enumerate(tokens[1:end]):
             assert symbol in task.slots[position % len(task.slots)]
-    assert batch.target_N.min() >= 0 and batch.target_N.max() < task.vocabulary
+    assert batch.target_N.min() >= 0
+    assert batch.target_N.max() < task.vocabulary
 
 
 @every_task
