@@ -47,3 +47,7 @@ def main() -> None:
     \b
     Example: orch train --model bilinear --task modular_addition --modulus 5
     """
+
+
+if __name__ == "__main__":
+    main()

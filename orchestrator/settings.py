@@ -4,6 +4,7 @@ Tasks, models and trials are made of these. Standard library only, so that every
 """
 
 import dataclasses
+import functools
 import types
 import typing
 from collections.abc import Mapping
@@ -29,9 +30,14 @@ def describe(field: dataclasses.Field) -> str:
     return field.metadata.get("description", "")
 
 
-def field_types(config_type: type) -> dict[str, Any]:
+def field_types(config_type: type) -> Mapping[str, Any]:
+    return _field_types(config_type)
+
+
+@functools.cache
+def _field_types(config_type: type) -> Mapping[str, Any]:
     hints = typing.get_type_hints(config_type)
-    return {field.name: hints[field.name] for field in dataclasses.fields(config_type)}
+    return types.MappingProxyType({field.name: hints[field.name] for field in dataclasses.fields(config_type)})
 
 
 def to_dict(config: Any) -> dict[str, Any]:
@@ -41,13 +47,21 @@ def to_dict(config: Any) -> dict[str, Any]:
 
 def canonical(config: Any) -> dict[str, Any]:
     """What identifies a config: `to_dict`, numbers in their declared type, less later fields at their past value."""
-    hints = field_types(type(config))
+    config_type: type = type(config)
     values = {}
-    for field in dataclasses.fields(config):
-        value = _coerce(getattr(config, field.name), hints[field.name])
-        if "past" not in field.metadata or value != field.metadata["past"]:
-            values[field.name] = _plain(value)
+    for name, hint, past in _identifying(config_type):
+        value = _coerce(getattr(config, name), hint)
+        if past is _MISSING or value != past:
+            values[name] = _plain(value)
     return values
+
+
+@functools.cache
+def _identifying(config_type: type) -> list[tuple[str, Any, Any]]:
+    """Name, type and past value of every field; looked up once, because plans identify trials by the ten thousand."""
+    hints = field_types(config_type)
+    fields = dataclasses.fields(config_type)
+    return [(field.name, hints[field.name], field.metadata.get("past", _MISSING)) for field in fields]
 
 
 def from_dict(config_type: type[T], values: Mapping[str, Any], kind: str = "setting") -> T:
@@ -72,6 +86,8 @@ def _plain(value: Any) -> Any:
 
 
 def _coerce(value: Any, hint: Any) -> Any:
+    if type(value) is hint and value == value:  # as it should be, and not NaN
+        return value
     if isinstance(hint, types.UnionType):
         return None if value is None else _coerce(value, next(arm for arm in hint.__args__ if arm is not type(None)))
     if typing.get_origin(hint) is tuple:

@@ -129,12 +129,18 @@ class Trial:
 @functools.lru_cache(maxsize=1 << 16)
 def _identify(trial: Trial) -> str:
     identity = canonical(trial) | {
-        "task": {"name": trial.task.name} | canonical(trial.task),
-        "model": {"name": trial.model.name} | canonical(trial.model),
+        "task": _identity_of(trial.task),
+        "model": _identity_of(trial.model),
         "revision": {"task": trial.task.revision, "model": trial.model.revision, "trainer": TRAINER_REVISION},
     }
     text = json.dumps(identity, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def _identity_of(part: Task | ModelConfig) -> dict[str, Any]:
+    """Thousands of trials share few tasks and models. The dictionary is shared too: only to be read."""
+    return {"name": part.name} | canonical(part)
 
 
 def _named(registry: Mapping[str, type], kind: str, values: Any) -> Any:

@@ -10,14 +10,17 @@ from typing import Any
 
 import click
 
+from orchestrator.commands._options import store_option
 from orchestrator.commands._settings import SettingsCommand, given_settings
 
 CHECKPOINT_SECONDS = 60
 
 
 @click.command(cls=SettingsCommand)
-@click.option("--model", required=True, help="Model to train (see: orch models).")
-@click.option("--task", required=True, help="Task to train it on (see: orch tasks).")
+@click.option("--model", help="Model to train (see: orch models).")
+@click.option("--task", help="Task to train it on (see: orch tasks).")
+@click.option("--trial", "trial_id", metavar="ID", help="Train this trial of the store's sweeps instead, unrecorded.")
+@store_option
 @click.option("--seed", type=int, help="Sets init_seed and data_seed at once.")
 @click.option("--epochs", type=int, help="Training steps as passes over --train-examples. [1000]")
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda, or auto: a GPU if there is one.")
@@ -32,8 +35,10 @@ CHECKPOINT_SECONDS = 60
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the result alone, as one JSON object.")
 def train(
-    model: str,
-    task: str,
+    model: str | None,
+    task: str | None,
+    trial_id: str | None,
+    store: str,
     seed: int | None,
     epochs: int | None,
     device: str,
@@ -50,7 +55,7 @@ def train(
     \b
     Example: orch train --model bilinear --task modular_addition --modulus 5 --steps 1000
     """
-    trial = resolve_trial(model, task, seed, epochs, given_settings(options))
+    trial = _chosen(model, task, trial_id, store, seed, epochs, given_settings(options))
     _check_places(save, checkpoint, threads)
 
     import torch
@@ -95,6 +100,29 @@ def train(
         click.echo(json.dumps(_finite(result.summary())))
     else:
         _print_result(result, save)
+
+
+def _chosen(
+    model: str | None,
+    task: str | None,
+    trial_id: str | None,
+    store: str,
+    seed: int | None,
+    epochs: int | None,
+    settings: dict[str, Any],
+) -> Any:
+    from orchestrator.errors import InvalidSettings
+
+    if trial_id is None:
+        if model is None or task is None:
+            raise InvalidSettings(["say what to train: --model and --task, or --trial with the id of a sweep's trial"])
+        return resolve_trial(model, task, seed, epochs, settings)
+    if model or task or settings or seed is not None or epochs is not None:
+        raise InvalidSettings(["--trial names a whole trial: leave out --model, --task and all settings"])
+    from orchestrator.store import Store
+    from orchestrator.sweep import find_trial
+
+    return find_trial(Store.open(store), trial_id)
 
 
 def resolve_trial(model: str, task: str, seed: int | None, epochs: int | None, settings: dict[str, Any]) -> Any:

@@ -1,0 +1,86 @@
+"""`orch plan` on more than 10,000 trials, against a compacted store of 10,000 finished ones: wall clock of the process.
+
+The trials are the main table's at paper scale, with thirteen seeds instead of three.
+
+Usage: python benchmarks/plan.py [REPETITIONS]
+"""
+
+import dataclasses
+import datetime
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+from orchestrator import scales
+from orchestrator.result import CurvePoint, Result, StopReason
+from orchestrator.selection import Results
+from orchestrator.store import Store, trial_row
+from orchestrator.sweeps import expand
+from orchestrator.trial import Trial
+
+NUM_FINISHED = 10_000
+WIDER = """
+import dataclasses, sys
+from orchestrator import scales
+from orchestrator.cli import main
+scales.SCALES["paper"] = dataclasses.replace(scales.PAPER, seeds=tuple(range(13)))
+main(sys.argv[1:])
+"""
+PLAN = ["plan", "main", "--scale", "paper", "--store"]
+
+
+def fill(location: str) -> None:
+    wider = dataclasses.replace(scales.PAPER, seeds=tuple(range(13)))
+    trials = [wanted.trial for wanted in expand(["main"], wider, Results.none()).wanted.values()]
+    random.Random(0).shuffle(trials)
+    store = Store.open(location)
+    for start in range(0, NUM_FINISHED, 100):
+        chosen = trials[start : start + 100]
+        store.write("trials", [finished(trial) for trial in chosen])
+        store.write("attempts", [row for trial in chosen for row in attempts(trial)])
+    store.compact(min_parts=2)
+
+
+def finished(trial: Trial) -> dict:
+    scores = dict.fromkeys(trial.tested_lengths, 0.5)
+    curve = (CurvePoint(step=5000, train_loss=0.1, validation_loss=0.1, validation_accuracy=0.9, seconds=60.0),)
+    result = Result(trial, StopReason.BUDGET, 5000, 60.0, curve, scores, scores, parameters={})
+    return trial_row(result, {"attempt_id": trial.id, "device": "cpu"})
+
+
+def attempts(trial: Trial) -> list[dict]:
+    row = {"attempt_id": trial.id, "trial_id": trial.id, "at": datetime.datetime.now(datetime.UTC)}
+    return [row | {"event": "start"}, row | {"event": "end", "outcome": "finished"}]
+
+
+def seconds(*arguments: str) -> tuple[float, str]:
+    started = time.perf_counter()
+    found = subprocess.run([sys.executable, "-c", WIDER, *arguments], capture_output=True, text=True, check=True)
+    return time.perf_counter() - started, found.stdout
+
+
+def main(repetitions: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        fill(f"{folder}/runs")
+        sides = {
+            "orch --help": ["--help"],
+            "orch plan, no store": [*PLAN, f"{folder}/none"],
+            f"orch plan, {NUM_FINISHED:,} finished": [*PLAN, f"{folder}/runs"],
+        }
+        times: dict[str, list[float]] = {name: [] for name in sides}
+        outputs = {}
+        for _ in range(repetitions):
+            for name, arguments in sides.items():
+                taken, outputs[name] = seconds(*arguments)
+                times[name].append(taken)
+    print(next(line for line in outputs[name].splitlines() if " done, " in line))
+    for name, taken in times.items():
+        median = statistics.median(taken)
+        print(f"{name:28}{median:7.2f} s   {median / statistics.median(times['orch --help']):5.1f} x help")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 5)

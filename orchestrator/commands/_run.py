@@ -1,0 +1,77 @@
+"""What `orch sweep` and `orch resume` share: their options, and how they end."""
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+
+
+def run_options(command: Callable) -> Callable:
+    """The options of commands that run trials."""
+    options = [
+        click.option("--yes", is_flag=True, help="Do not ask before starting more than a day of work."),
+        click.option("--join", is_flag=True, help="Share the work with a driver that is already on this store."),
+        click.option("--max-hours", type=float, help="Stop cleanly after this long."),
+        click.option("--cpus", type=int, help="Use this many CPU cores of this machine. [all]"),
+        click.option("--checkpoint-seconds", default=60.0, show_default=True, help="Time between checkpoints."),
+        click.option("--hang-seconds", default=1800.0, show_default=True, help="End a worker without progress after this."),
+        click.option("--weights-mb", default=8.0, show_default=True, help="Keep trained weights up to this size."),
+        click.option("--gpus-per-trial", default=1.0, show_default=True, help="GPUs per trial; 0.25 puts four on one."),
+        click.option("--on-finish", metavar="COMMAND", help="Run this at the end; ORCH_FINISHED and others say what was."),
+        click.option("--verbose", is_flag=True, help="Print the driver's log."),
+        click.option("--quiet", is_flag=True, help="Print only the summary."),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def run(requests: Sequence[Any], store_location: str, given: dict[str, Any]) -> None:
+    """Run the requests and say how it ended; the exit code tells a script: 0 all done, 3 something is left."""
+    from orchestrator.errors import InvalidSettings
+    from orchestrator.progress import duration
+    from orchestrator.store import Store
+    from orchestrator.sweep import Options, run_sweeps
+
+    problems = [
+        f"--{name.replace('_', '-')} {given[name]} is not enough: use more than 0"
+        for name in ("max_hours", "cpus", "checkpoint_seconds", "hang_seconds", "gpus_per_trial")
+        if given[name] is not None and given[name] <= 0
+    ]
+    if problems:
+        raise InvalidSettings(problems)
+    options = Options(
+        join=given["join"],
+        max_hours=given["max_hours"],
+        num_cpus=given["cpus"],
+        checkpoint_seconds=given["checkpoint_seconds"],
+        hang_seconds=given["hang_seconds"],
+        weights_limit=int(given["weights_mb"] * 1e6),
+        gpus_per_trial=given["gpus_per_trial"],
+        on_finish=given["on_finish"],
+        verbose=given["verbose"],
+        quiet=given["quiet"],
+        confirm=lambda question: given["yes"] or (sys.stdin.isatty() and click.confirm(question)),
+    )
+
+    def say(text: str) -> None:
+        if not given["quiet"]:
+            click.echo(text, err=True)
+
+    summary = run_sweeps(requests, Store.open(store_location), options, say)
+    if not summary.finished and not summary.failed and not summary.left and not summary.stopped:
+        click.echo("nothing to do: every trial has its result" if not summary.waiting else "nothing can start yet")
+    else:
+        click.echo(f"{summary.finished:,} trials finished in {duration(summary.seconds)}")
+    if summary.failed:
+        kinds = ", ".join(f"{count} {outcome.replace('_', ' ')}" for outcome, count in sorted(summary.failed.items()))
+        click.echo(f"not finished: {kinds}. orch failures says why; orch resume tries them again")
+    if summary.waiting:
+        click.echo(f"{summary.waiting:,} trials wait for results of others: orch plan says which")
+    if summary.stopped:
+        click.echo(f"stopped: {summary.stopped}; {summary.left:,} trials are left: orch resume goes on")
+    if summary.stopped == "interrupted":
+        sys.exit(130)
+    if summary.failed or summary.left:
+        sys.exit(3)

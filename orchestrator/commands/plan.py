@@ -1,0 +1,101 @@
+"""`orch plan`: what sweeps come to, and what of it is done."""
+
+import json
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from orchestrator.commands._options import scale_option, store_option, where_option
+
+if TYPE_CHECKING:
+    from orchestrator.plan import Plan
+
+MOST_REASONS = 3
+
+
+@click.command()
+@click.argument("sweeps", nargs=-1, required=True, metavar="SWEEP…|all")
+@scale_option
+@where_option
+@store_option
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def plan(sweeps: tuple[str, ...], scale: str, where: tuple[str, ...], store: str, as_json: bool) -> None:
+    """Count the trials of sweeps: done, failed, to do, and about how many device-hours are left.
+
+    Trials that other sweeps ask for too are shared: they run once. Nothing is started and nothing is written.
+
+    \b
+    Example: orch plan main --scale laptop
+    """
+    from orchestrator.errors import OrchError
+    from orchestrator.plan import make_plan
+    from orchestrator.store import Store
+
+    found = make_plan(sweeps, scale, where, Store.open(store))
+    if where and not found.trials and not found.waiting:
+        raise OrchError(
+            f"no trial of {', '.join(found.sweeps)} at {scale} scale has {' and '.join(where)}: ask for other settings"
+        )
+    if as_json:
+        click.echo(json.dumps(_summary(found), indent=2))
+    else:
+        _print(found)
+
+
+def _summary(found: "Plan") -> dict[str, Any]:
+    return {
+        "sweeps": list(found.sweeps),
+        "scale": found.scale,
+        **found.counts,
+        "waiting": found.num_waiting,
+        "waiting_for": dict(found.waiting),
+        "device": found.device,
+        "hours_by_basis": {str(basis): hours for basis, hours in found.hours_by_basis.items()},
+        "by_model_and_task": found.by_model_and_task(),
+    }
+
+
+def _print(found: "Plan") -> None:
+    from orchestrator.tables import print_rows
+
+    unit, factor = ("hours", 1) if found.hours >= 1 else ("minutes", 60)
+    rows = []
+    for counts in found.by_model_and_task():
+        row = {name.replace("_", " "): value for name, value in counts.items()}
+        hours = row.pop("hours")
+        if not found.waiting:
+            del row["waiting"]
+        rows.append(row | {unit: round(hours * factor, 2)})
+    if rows:
+        print_rows(rows, title=f"{', '.join(found.sweeps)} at {found.scale} scale")
+    counts = found.counts
+    click.echo(
+        f"{counts['trials']:,} trials, {counts['shared']:,} of them shared with other sweeps:"
+        f" {counts['done']:,} done, {counts['failed']:,} failed, {counts['to_do']:,} to do"
+        + (f", {counts['waiting']:,} waiting" if counts["waiting"] else "")
+    )
+    if found.waiting:
+        click.echo(f"{found.num_waiting:,} wait for {_reasons(found.waiting)}")
+    if found.hours:
+        device = "one CPU core" if found.device == "cpu" else found.device
+        click.echo(f"about {found.hours * factor:,.3g} {unit} are left for {device}: {_rests_on(found)}")
+
+
+def _reasons(waiting: Counter[str]) -> str:
+    named = [f"{reason} ({count:,})" for reason, count in waiting.most_common(MOST_REASONS)]
+    if len(waiting) > MOST_REASONS:
+        named.append(f"{len(waiting) - MOST_REASONS:,} more such results")
+    return ", ".join(named)
+
+
+def _rests_on(found: "Plan") -> str:
+    from orchestrator.plan import ASSUMED_IN, Basis
+
+    words = {
+        Basis.MEASURED: "from finished trials alike",
+        Basis.SCALED: "scaled from other finished trials of the model",
+        Basis.ASSUMED: f"by arithmetic at rates assumed in {ASSUMED_IN}",
+    }
+    shares = {basis: hours / found.hours for basis, hours in found.hours_by_basis.items() if hours}
+    return ", ".join(f"{share:.0%} {words[basis]}" for basis, share in shares.items())

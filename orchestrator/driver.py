@@ -1,0 +1,430 @@
+"""Everything Ray Tune. Tune schedules; the store remembers: nothing here needs to survive the driver.
+
+A Tune trial is one attempt at one unit (a pack of trials). Tune never retries (`max_failures=0`): a unit that failed
+comes back to our search algorithm, which knows a lost worker from a bug and issues it again or gives it up.
+
+Live objects are kept in `_RUNS` and found by name, because Tune pickles what it is handed.
+"""
+
+import logging
+import os
+import shutil
+import tempfile
+import time
+import uuid
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+import ray
+from ray import cloudpickle, tune
+from ray.air.execution._internal.actor_manager import RayActorManager
+from ray.exceptions import OutOfMemoryError, RayActorError, RayError, RayTaskError
+from ray.tune.experiment import Trial as TuneTrial
+from ray.tune.experiment.config_parser import _create_trial_from_spec, _make_parser
+from ray.tune.search.search_algorithm import SearchAlgorithm
+
+from orchestrator import provenance
+from orchestrator.errors import OrchError
+from orchestrator.failure import SAME_IN_A_ROW, Failure, TrialError, describe, worth_another_try
+from orchestrator.store import Outcome, Store
+from orchestrator.trial import Trial
+from orchestrator.worker import DEFAULT_TRAINING, Unit, UnitRun
+
+REPORT_SECONDS = 2.0
+"""A worker reports about this often. The controller handles one event at a time: reports are dear."""
+
+
+@dataclass
+class Work:
+    """A unit of work and what became of earlier attempts at it."""
+
+    trials: list[Trial]
+    history: list[Failure] = field(default_factory=list)
+    attempts: dict[str, str] = field(default_factory=dict)
+    finished: set[str] = field(default_factory=set)
+    step: int = 0
+    heard_at: float = 0.0
+    worker: str = ""
+
+    @property
+    def label(self) -> str:
+        return self.trials[0].label
+
+    @property
+    def open_trials(self) -> list[Trial]:
+        return [trial for trial in self.trials if trial.id not in self.finished]
+
+
+class Listener(Protocol):
+    """Told what happens, in the driver's process. Must not raise: Tune would end the whole sweep."""
+
+    def started(self, work: Work) -> None: ...
+
+    def finished(self, work: Work, summary: dict[str, Any]) -> None: ...
+
+    def failed(self, work: Work, failure: Failure, again: bool) -> None: ...
+
+    def tick(self, running: Sequence[Work], num_waiting: int) -> None: ...
+
+    def may_start(self, work: Work) -> bool:
+        """Whether this driver should take it now; otherwise it goes to the end of the queue."""
+        ...
+
+    def should_stop(self) -> bool: ...
+
+
+@dataclass(frozen=True)
+class Machines:
+    """What there is to run on."""
+
+    cpus: int
+    gpus: int
+    nodes: int
+    address: str | None
+    """The cluster's address; nothing for a Ray of our own on this machine."""
+
+    @property
+    def slots(self) -> int:
+        return max(1, self.gpus or self.cpus)
+
+    @property
+    def description(self) -> str:
+        parts = [f"{self.cpus} CPU core{'s' * (self.cpus != 1)}"]
+        if self.gpus:
+            parts.append(f"{self.gpus} GPU{'s' * (self.gpus != 1)}")
+        where = f"the Ray cluster at {self.address} ({self.nodes} nodes" if self.address else "this machine only ("
+        return f"{where}{', ' if self.address else ''}{', '.join(parts)})"
+
+
+class BrokenSweep(OrchError):
+    """Attempt after attempt fails alike."""
+
+
+def connect(num_cpus: int | None = None) -> Machines:
+    """Join the cluster that RAY_ADDRESS names, or start a Ray of our own on this machine."""
+    # One thread per CPU given to a trial, for every library that would otherwise take all cores.
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    address = os.environ.get("RAY_ADDRESS")
+    quiet = {"log_to_driver": False, "logging_level": logging.CRITICAL}
+    if address:
+        try:
+            ray.init(address=address, **quiet)
+        except ConnectionError as error:
+            raise OrchError(f"no Ray cluster answers at RAY_ADDRESS={address} ({error}): start it, or unset it") from None
+    else:
+        ray.init(address="local", num_cpus=num_cpus, include_dashboard=False, **quiet)
+    found = ray.cluster_resources()
+    nodes = sum(node["Alive"] for node in ray.nodes())
+    return Machines(int(found.get("CPU", 0)), int(found.get("GPU", 0)), nodes, address)
+
+
+class WorkerGone(RayActorError):
+    """A loss that Ray reports as neither an actor's nor a task's error."""
+
+    def __init__(self, message: str = ""):
+        super().__init__(error_msg=message)
+
+
+class KilledForMemory(WorkerGone):
+    pass
+
+
+@contextmanager
+def _losses_as_actor_errors() -> Iterator[None]:
+    """Tune 2.60 gives up the whole experiment when Ray kills a worker for memory, or a node dies under a task: these
+    errors are of no kind it knows. Hand it one it knows."""
+    original = RayActorManager._actor_task_failed
+
+    def translated(self: Any, tracked_actor_task: Any, exception: Exception) -> None:
+        if isinstance(exception, RayError) and not isinstance(exception, (RayActorError, RayTaskError)):
+            kind = KilledForMemory if isinstance(exception, OutOfMemoryError) else WorkerGone
+            exception = kind(str(exception))
+        original(self, tracked_actor_task, exception)
+
+    RayActorManager._actor_task_failed = translated
+    try:
+        yield
+    finally:
+        RayActorManager._actor_task_failed = original
+
+
+def disconnect() -> None:
+    ray.shutdown()
+
+
+@dataclass
+class RunOptions:
+    driver_id: str
+    store: str
+    checkpoint_seconds: float = 60.0
+    hang_seconds: float = 1800.0
+    weights_limit: int = 8_000_000
+    gpus_per_trial: float = 1.0
+    training: str = DEFAULT_TRAINING
+
+
+def run(work: Sequence[Work], machines: Machines, options: RunOptions, listener: Listener) -> None:
+    """Run it all, in this order as far as workers come free. Returns when nothing is left or the listener says stop."""
+    for name, value in {
+        "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
+        "TUNE_GLOBAL_CHECKPOINT_S": "86400",
+        "TUNE_MAX_PENDING_TRIALS_PG": str(machines.slots + 1),
+        "TUNE_DISABLE_SIGINT_HANDLER": "1",
+        "TUNE_PRINT_ALL_TRIAL_ERRORS": "0",
+        "TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S": "0",
+        "RAY_CHDIR_TO_TRIAL_DIR": "0",
+        "RAY_AIR_NEW_OUTPUT": "0",
+    }.items():
+        os.environ[name] = value
+    for name in ("ray", "ray.tune", "ray.train", "ray.data"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    state = _RUNS[options.driver_id] = _Run(deque(work), options, machines, listener)
+    resources = {"cpu": 1.0} | ({"gpu": options.gpus_per_trial} if machines.gpus else {})
+    scratch = tempfile.mkdtemp(prefix="orch-tune-")
+    try:
+        tuner = tune.Tuner(
+            tune.with_resources(Worker, resources),
+            tune_config=tune.TuneConfig(search_alg=_Queue(options.driver_id), reuse_actors=True),
+            run_config=tune.RunConfig(
+                name="sweep",
+                storage_path=scratch,
+                verbose=0,
+                callbacks=[_Watch(options.driver_id)],
+                stop=_Stop(options.driver_id),
+                failure_config=tune.FailureConfig(max_failures=0),
+                checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
+            ),
+        )
+        with _losses_as_actor_errors():
+            tuner.fit()
+    finally:
+        del _RUNS[options.driver_id]
+        shutil.rmtree(scratch, ignore_errors=True)
+    if state.broken is not None:
+        raise state.broken
+
+
+class _Run:
+    """The state of one sweep in the driver."""
+
+    def __init__(self, queue: deque[Work], options: RunOptions, machines: Machines, listener: Listener):
+        self.queue, self.options, self.machines, self.listener = queue, options, machines, listener
+        self.flying: dict[str, tuple[TuneTrial, Work]] = {}
+        self.hung: set[str] = set()
+        self.streak: list[str] = []
+        self.broken: BrokenSweep | None = None
+        self.count = 0
+        self.store = Store.open(options.store)
+        commit, dirty = provenance.git_state()
+        self.git: dict[str, Any] = {"git_commit": commit, "git_dirty": dirty}
+
+    @property
+    def stopping(self) -> bool:
+        return self.broken is not None or self.listener.should_stop()
+
+    def next_work(self) -> Work | None:
+        for _ in range(len(self.queue)):
+            work = self.queue.popleft()
+            if self.listener.may_start(work):
+                return work
+            self.queue.append(work)
+        return None
+
+    def unit(self, work: Work) -> Unit:
+        work.attempts = {trial.id: uuid.uuid4().hex for trial in work.open_trials}
+        work.heard_at = time.monotonic()
+        options = self.options
+        return Unit(
+            trials=[trial.to_dict() for trial in work.open_trials],
+            attempts=work.attempts,
+            store=options.store,
+            driver_id=options.driver_id,
+            device="cuda" if self.machines.gpus else "cpu",
+            threads=1,
+            checkpoint_seconds=options.checkpoint_seconds,
+            weights_limit=options.weights_limit,
+            training=options.training,
+            **self.git,
+        )
+
+    def ended(self, tune_id: str, error: bool) -> None:
+        tune_trial, work = self.flying.pop(tune_id)
+        if not error:
+            self.streak.clear()
+            return
+        failure = self._failure(tune_id, tune_trial)
+        work.history.append(failure)
+        if not failure.written:
+            self._end_attempts(work, failure)
+        again = worth_another_try(work.history) and not self.stopping
+        self.streak.append(failure.signature)
+        if len(self.streak) >= SAME_IN_A_ROW and len(set(self.streak[-SAME_IN_A_ROW:])) == 1:
+            self.broken = BrokenSweep(
+                f"{SAME_IN_A_ROW} attempts in a row failed alike ({failure.signature}): nothing more was started."
+                " Mend it, then run orch resume; orch failures has the traceback"
+            )
+        self.listener.failed(work, failure, again)
+        if again:
+            self.queue.append(work)
+
+    def _failure(self, tune_id: str, tune_trial: TuneTrial) -> Failure:
+        if tune_id in self.hung:
+            self.hung.discard(tune_id)
+            seconds = self.options.hang_seconds
+            return Failure(Outcome.HUNG, "hung", f"no progress for {seconds:g} s: the worker was ended")
+        error = _raised(tune_trial)
+        if isinstance(error, KilledForMemory):
+            return Failure(Outcome.OUT_OF_MEMORY, "killed for memory", "Ray ended the worker to save memory", str(error))
+        if isinstance(error, RayActorError):
+            return Failure(Outcome.LOST, "lost worker", "the worker process or its machine is gone", str(error))
+        cause = error.cause if isinstance(error, RayTaskError) else error
+        return cause.failure if isinstance(cause, TrialError) else describe(cause or RuntimeError("unknown error"))
+
+    def _end_attempts(self, work: Work, failure: Failure) -> None:
+        for trial_id, attempt_id in work.attempts.items():
+            if trial_id in work.finished:
+                continue
+            row = {
+                "attempt_id": attempt_id,
+                "trial_id": trial_id,
+                "driver_id": self.options.driver_id,
+                "event": "end",
+                "at": datetime.now(UTC),
+                "host": os.uname().nodename,
+                "outcome": str(failure.outcome),
+                "step": work.step,
+                "error_type": failure.signature,
+                "error_signature": failure.signature,
+                "error_message": failure.message,
+                "traceback": failure.trace,
+            }
+            self.store.write("attempts", [row])
+
+    def watch(self) -> None:
+        """Now and then: tell the listener, and end workers that make no progress."""
+        for tune_id, (tune_trial, work) in list(self.flying.items()):
+            actor = tune_trial.temporary_state.ray_actor
+            if actor is None or tune_trial.status != TuneTrial.RUNNING:
+                work.heard_at = time.monotonic()
+            elif time.monotonic() - work.heard_at > self.options.hang_seconds and tune_id not in self.hung:
+                self.hung.add(tune_id)
+                ray.kill(actor)
+        self.listener.tick([work for _, work in self.flying.values()], len(self.queue))
+
+
+def _raised(tune_trial: TuneTrial) -> BaseException | None:
+    path = tune_trial.pickled_error_file
+    if path is None or not os.path.exists(path):
+        return tune_trial.get_error()
+    with open(path, "rb") as file:
+        return cloudpickle.load(file)
+
+
+_RUNS: dict[str, _Run] = {}
+
+
+class _Queue(SearchAlgorithm):
+    """An explicit list of work, longest first; what failed comes back here."""
+
+    def __init__(self, run_id: str):
+        self._run_id = run_id
+        self._parser = _make_parser()
+        self._spec: dict[str, Any] = {}
+
+    def add_configurations(self, experiments: Any) -> None:
+        self._spec = experiments[0].spec
+
+    @property
+    def total_samples(self) -> int:
+        return len(_RUNS[self._run_id].queue)
+
+    def next_trial(self) -> TuneTrial | None:
+        state = _RUNS[self._run_id]
+        # On a machine of our own, more than there are workers would only queue for placement groups they never use,
+        # at twice the cost per trial; on a cluster it is what makes it grow.
+        full = state.machines.address is None and len(state.flying) >= state.machines.slots
+        work = None if full or state.stopping or self._finished else state.next_work()
+        if work is None:
+            return None
+        state.count += 1
+        tune_id = f"{state.count:07d}"
+        spec = self._spec | {"config": {"unit": dict(state.unit(work))}}
+        tune_trial = _create_trial_from_spec(spec, self._parser, experiment_tag=tune_id, trial_id=tune_id)
+        state.flying[tune_id] = tune_trial, work
+        return tune_trial
+
+    def on_trial_complete(self, trial_id: str, result: dict | None = None, error: bool = False) -> None:
+        _RUNS[self._run_id].ended(trial_id, error)
+
+    def is_finished(self) -> bool:
+        state = _RUNS[self._run_id]
+        return self._finished or (not state.flying and (not state.queue or state.stopping))
+
+
+class _Watch(tune.Callback):
+    def __init__(self, run_id: str):
+        self._run_id = run_id
+        self._ticked_at = 0.0
+
+    def on_trial_start(self, iteration: int, trials: list, trial: TuneTrial, **info: Any) -> None:
+        state = _RUNS[self._run_id]
+        if trial.trial_id in state.flying:
+            work = state.flying[trial.trial_id][1]
+            work.heard_at = time.monotonic()
+            state.listener.started(work)
+
+    def on_trial_result(self, iteration: int, trials: list, trial: TuneTrial, result: dict, **info: Any) -> None:
+        state = _RUNS[self._run_id]
+        if trial.trial_id not in state.flying:
+            return
+        work = state.flying[trial.trial_id][1]
+        work.heard_at, work.step, work.worker = time.monotonic(), result["step"], result["worker"]
+        for summary in result["finished"]:
+            work.finished.add(summary["trial_id"])
+            state.listener.finished(work, summary)
+
+    def on_step_end(self, iteration: int, trials: list, **info: Any) -> None:
+        if time.monotonic() - self._ticked_at > 0.2:
+            self._ticked_at = time.monotonic()
+            _RUNS[self._run_id].watch()
+
+
+class _Stop(tune.Stopper):
+    def __init__(self, run_id: str):
+        self._run_id = run_id
+
+    def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
+        return False
+
+    def stop_all(self) -> bool:
+        return _RUNS[self._run_id].stopping
+
+
+class Worker(tune.Trainable):
+    """Ray's side of a worker process. It serves one unit after another: starting a process costs seconds."""
+
+    def setup(self, config: dict[str, Any]) -> None:
+        self._running: UnitRun | None = None
+        self._unit = config["unit"]
+
+    def reset_config(self, new_config: dict[str, Any]) -> bool:
+        self._running = None
+        self._unit = new_config["unit"]
+        return True
+
+    def step(self) -> dict[str, Any]:
+        # Here rather than in setup: an exception in a step is reported with its traceback, one in setup is a lost actor.
+        if self._running is None:
+            self._running = UnitRun(self._unit)
+        report = self._running.run_for(REPORT_SECONDS)
+        return report | {"worker": f"{os.uname().nodename}:{os.getpid()}"}
+
+    def cleanup(self) -> None:
+        if self._running is not None:
+            self._running.stop()

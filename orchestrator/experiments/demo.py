@@ -1,0 +1,39 @@
+"""The paper in ten small trials, the same at every scale: which models learn parity and addition modulo 3, and how far.
+
+All learn lengths up to 10. At 500 inputs the real diagonal still has parity and no more, 2x2 blocks and the full
+bilinear model have both, and the transformer has neither.
+"""
+
+from collections.abc import Iterator
+from itertools import product
+
+from orchestrator.scales import Scale
+from orchestrator.selection import Results, Waiting
+from orchestrator.trial import Trial
+
+TITLE = "Five small models on parity and addition modulo 3"
+REPRODUCES = "the gist of Table 1, in minutes"
+
+SMALL = Scale(
+    name="demo",
+    about="small",
+    width=64,
+    steps=3000,
+    eval_every=100,
+    learning_rates=(3e-4,),
+    seeds=(0,),
+    moduli=(2, 3),
+    samples=1024,
+)
+MODELS = (
+    SMALL.model("bilinear"),
+    SMALL.model("block_diagonal", block_size=2),
+    SMALL.model("block_diagonal", block_size=1),
+    SMALL.model("lstm"),
+    SMALL.model("transformer", layers=1),
+)
+
+
+def trials(scale: Scale, results: Results) -> Iterator[Trial | Waiting]:
+    for modulus, model in product(SMALL.moduli, MODELS):
+        yield from SMALL.cell(SMALL.task("modular_addition", modulus), model)

@@ -1,0 +1,67 @@
+"""How an attempt at a trial can end, and what is worth another try."""
+
+import re
+import traceback
+from dataclasses import dataclass
+
+from orchestrator.store import Outcome
+
+
+ENDED_WELL = {Outcome.FINISHED, Outcome.DIVERGED}
+MOST_OUT_OF_MEMORY = 3
+"""A trial killed for memory this often needs more than other trials leave it."""
+MOST_LOST = 5
+"""A worker lost this often with the same trial is the trial's doing: a crash in native code, say."""
+SAME_IN_A_ROW = 20
+"""That many attempts in a row with one error: not the trials, but the machine image or the code is broken."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    outcome: Outcome
+    signature: str
+    """What identical failures share: error type, place and message, less numbers and addresses."""
+    message: str
+    trace: str = ""
+    written: bool = False
+    """Whether the worker has put it on record itself; a worker that is gone could not."""
+
+
+class TrialError(Exception):
+    """What a worker raises when a trial failed: a failure that travels to the driver."""
+
+    def __init__(self, outcome: str, signature: str, message: str, trace: str):
+        super().__init__(outcome, signature, message, trace)
+
+    @property
+    def failure(self) -> Failure:
+        outcome, *rest = self.args
+        return Failure(Outcome(outcome), *rest, written=True)
+
+
+def describe(error: BaseException) -> Failure:
+    """An exception of a trial, with the place in the code it came from."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [frame for frame in frames if "site-packages" not in frame.filename]
+    place = f"{ours[-1].filename.rsplit('/', 2)[-1]}:{ours[-1].name}" if ours else "?"
+    message = (str(error).splitlines() or [""])[0][:500]
+    signature = f"{type(error).__name__} in {place}: {_without_numbers(message)}"
+    is_memory = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
+    outcome = Outcome.OUT_OF_MEMORY if is_memory else Outcome.FAILED
+    return Failure(outcome, signature, message, "".join(traceback.format_exception(error)))
+
+
+def _without_numbers(text: str) -> str:
+    return re.sub(r"0x[0-9a-f]+|\d+", "#", text)[:200]
+
+
+def worth_another_try(history: list[Failure]) -> bool:
+    """Whether a trial that has failed like this, the last failure last, should be tried again now."""
+    last = history[-1]
+    if last.outcome in (Outcome.LOST, Outcome.OUT_OF_MEMORY):
+        most = MOST_LOST if last.outcome == Outcome.LOST else MOST_OUT_OF_MEMORY
+        return sum(failure.outcome == last.outcome for failure in history) <= most
+    if last.outcome == Outcome.FAILED:
+        # Every attempt gets a fresh worker process: what comes back identical is the trial's own.
+        return sum(failure.signature == last.signature for failure in history) < 2
+    return False

@@ -1,0 +1,138 @@
+"""What a sweep shows while it runs: a live table on a terminal, plain lines elsewhere."""
+
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import click
+
+LINE_SECONDS = 10.0
+
+
+@dataclass
+class Tally:
+    """One sweep's counts."""
+
+    total: int
+    done: int = 0
+    running: int = 0
+    failed: int = 0
+    best: float | None = None
+    best_label: str = ""
+
+
+@dataclass
+class Progress:
+    """Counts per sweep, the rate, the time left, the newest results."""
+
+    tallies: dict[str, Tally]
+    remaining_seconds: float
+    """Estimated worker-seconds of what is still to do."""
+    slots: int
+    started: float = field(default_factory=time.monotonic)
+    num_finished: int = 0
+    newest: list[str] = field(default_factory=list)
+    worked: float = 0.0
+    """Of the estimate, what is behind us."""
+
+    def finished(self, sweeps: tuple[str, ...], summary: Mapping[str, Any], estimate: float) -> None:
+        self.num_finished += 1
+        self.worked += estimate
+        for name in sweeps:
+            tally = self.tallies[name]
+            tally.done += 1
+            accuracy = summary["ood_accuracy"]
+            if tally.best is None or accuracy > tally.best:
+                tally.best, tally.best_label = accuracy, summary["label"]
+        text = f"{summary['label']}: {summary['validation_accuracy']:.2f}, far {summary['ood_accuracy']:.2f}"
+        self.newest = [*self.newest[-2:], f"{text} ({summary['stop_reason'].replace('_', ' ')}, {summary['steps']:,} steps)"]
+
+    @property
+    def rate_per_minute(self) -> float:
+        return self.num_finished / max(1e-9, time.monotonic() - self.started) * 60
+
+    @property
+    def seconds_left(self) -> float | None:
+        """By the pace so far against the estimate; nothing before something has finished."""
+        if not self.worked:
+            return None
+        pace = self.worked / (time.monotonic() - self.started)
+        return max(0.0, (self.remaining_seconds - self.worked) / pace)
+
+    def line(self) -> str:
+        done, total = sum(t.done for t in self.tallies.values()), sum(t.total for t in self.tallies.values())
+        failed = sum(t.failed for t in self.tallies.values())
+        parts = [f"{done:,} of {total:,} done", f"{sum(t.running for t in self.tallies.values())} running"]
+        if failed:
+            parts.append(f"{failed} failed")
+        parts.append(f"{self.rate_per_minute:.1f} a minute")
+        if (left := self.seconds_left) is not None:
+            parts.append(f"about {duration(left)} left")
+        return ", ".join(parts)
+
+
+class Display:
+    """Shows a `Progress` from time to time."""
+
+    def __init__(self, progress: Progress, quiet: bool = False):
+        self._progress, self._quiet = progress, quiet
+        self._line_at = time.monotonic()
+        self._live: Any = None
+        if sys.stderr.isatty() and not quiet:
+            from rich.console import Console
+            from rich.live import Live
+
+            self._live = Live(console=Console(stderr=True), refresh_per_second=4, transient=True)
+
+    def __enter__(self) -> "Display":
+        if self._live is not None:
+            self._live.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        if self._live is not None:
+            self._live.__exit__(*error)
+
+    def show(self) -> None:
+        if self._live is not None:
+            self._live.update(self._table())
+        elif not self._quiet and time.monotonic() - self._line_at > LINE_SECONDS:
+            self._line_at = time.monotonic()
+            click.echo(self._progress.line(), err=True)
+
+    def say(self, text: str) -> None:
+        """A line that stays."""
+        if self._live is not None:
+            self._live.console.print(text, markup=False, highlight=False)
+        else:
+            click.echo(text, err=True)
+
+    def _table(self) -> Any:
+        from rich import box
+        from rich.console import Group
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        for name in ("sweep", "done", "running", "failed", "best at length", ""):
+            table.add_column(name, justify="left" if name in ("sweep", "") else "right")
+        for name, tally in self._progress.tallies.items():
+            best = "" if tally.best is None else f"{tally.best:.2f}"
+            failed = Text(str(tally.failed), style="red" if tally.failed else "dim")
+            done = f"{tally.done:,}/{tally.total:,}"
+            table.add_row(name, done, str(tally.running), failed, best, Text(tally.best_label, style="dim"))
+        newest = [Text(f"  {line}", style="dim") for line in self._progress.newest]
+        return Group(table, Text(self._progress.line()), *newest)
+
+
+def duration(seconds: float) -> str:
+    """For people: 45 s, 12 min, 3.5 h, 2.1 days."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 90 * 60:
+        return f"{seconds / 60:.0f} min"
+    if seconds < 48 * 3600:
+        return f"{seconds / 3600:.1f} h"
+    return f"{seconds / 86400:.1f} days"

@@ -1,0 +1,109 @@
+"""The one place where the best learning rate is chosen, for sweeps that go on from it and for tables that report it.
+
+The paper leaves open what "best" means. Here it is the mean accuracy at 100 inputs over the seeds: well beyond the
+lengths trained on, so that it prefers what generalises, and not the length that tables report, so that the choice is
+not made on the test.
+"""
+
+import functools
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from orchestrator.trial import Trial
+
+if TYPE_CHECKING:
+    from pyarrow import Table
+
+    from orchestrator.store import Store
+
+NOT_KNOWN = 0.0
+"""Stands for the learning rate of a trial that waits for it; no trial can run with it."""
+
+Row = Mapping[str, Any]
+"""A finished trial: at least `COLUMNS`."""
+
+COLUMNS = [
+    "trial_id",
+    "learning_rate",
+    "accuracy_100",
+    "validation_accuracy",
+    "ood_accuracy",
+    "init_seed",
+    "stop_reason",
+]
+
+
+def best_learning_rate(rows: Iterable[Row]) -> float:
+    """Of a cell's finished rows, the rate with the highest mean accuracy at 100 inputs.
+
+    Ties go to the higher mean validation accuracy, then to the larger rate. A trial that diverged counts as it scored,
+    and one without a score as chance.
+    """
+    by_rate: dict[float, list[Row]] = {}
+    for row in rows:
+        by_rate.setdefault(row["learning_rate"], []).append(row)
+    assert by_rate, "a cell without results has no best learning rate"
+
+    def merit(rate: float) -> tuple[float, float, float]:
+        return _mean(by_rate[rate], "accuracy_100"), _mean(by_rate[rate], "validation_accuracy"), rate
+
+    return max(by_rate, key=merit)
+
+
+def _mean(rows: Sequence[Row], name: str) -> float:
+    scores = [row[name] for row in rows]
+    scores = [0.0 if score is None or math.isnan(score) else score for score in scores]
+    return round(fmean(scores), 9)  # equal scores are a tie, whatever their sum rounds to
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """In place of an answer, while trials that it needs are unfinished; yielded by a sweep, in place of a trial."""
+
+    reason: str
+    """What it waits for."""
+    trial: Trial | None = None
+    """The trial that waits, all but its learning rate known."""
+
+
+class Results:
+    """What a sweep may ask of finished trials."""
+
+    def __init__(self, load: Callable[[], Mapping[str, Row]]):
+        self._load = load
+
+    @classmethod
+    def none(cls) -> "Results":
+        """Nothing is finished."""
+        return cls(dict)
+
+    @classmethod
+    def of(cls, store: "Store") -> "Results":
+        """A store's, read when first asked for."""
+        return cls(lambda: _by_id(store.read("trials", columns=COLUMNS)) if store.exists() else {})
+
+    @classmethod
+    def of_table(cls, trials: "Table") -> "Results":
+        """Those of a table that was read already and has `COLUMNS` among its columns."""
+        return cls(lambda: _by_id(trials.select(COLUMNS)))
+
+    @functools.cached_property
+    def _rows(self) -> Mapping[str, Row]:
+        return self._load()
+
+    def best_learning_rate(self, cell: Iterable[Trial | Waiting]) -> float | Waiting:
+        """Among these trials, which differ in learning rate and seed; or what it waits for."""
+        trials = list(cell)
+        known = [trial for trial in trials if isinstance(trial, Trial)]
+        finished = [self._rows[trial.id] for trial in known if trial.id in self._rows]
+        if trials and len(finished) == len(trials):
+            return best_learning_rate(finished)
+        return Waiting("the best learning rate" + (f" of {known[0].label}" if known else ""))
+
+
+def _by_id(trials: "Table") -> dict[str, Row]:
+    columns = [column.to_pylist() for column in trials.columns]
+    return {values[0]: dict(zip(COLUMNS, values, strict=True)) for values in zip(*columns, strict=True)}

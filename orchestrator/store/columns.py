@@ -1,0 +1,163 @@
+"""The tables of a store and their columns, each with a sentence about it (as Arrow field metadata, `description`).
+
+A trial's settings are columns of their own: one for every field that any task, any model or the trial itself has, null
+where it does not apply. A new setting is therefore a new column, and earlier parts read as null there.
+"""
+
+import dataclasses
+import types
+import typing
+from typing import Any
+
+import pyarrow as pa
+
+import models
+import tasks
+from orchestrator.settings import describe, field_types
+from orchestrator.trial import Trial
+
+TIME = pa.timestamp("us", tz="UTC")
+_LENGTH_SCORE = pa.struct(
+    [("length", pa.int64()), ("accuracy", pa.float64()), ("accuracy_raw", pa.float64()), ("majority", pa.float64())]
+)
+_PLAIN = {int: pa.int64(), float: pa.float64(), bool: pa.bool_(), str: pa.string()}
+
+
+def _column(name: str, kind: pa.DataType, description: str) -> pa.Field:
+    return pa.field(name, kind, metadata={"description": description})
+
+
+def _arrow_type(hint: Any) -> pa.DataType:
+    if isinstance(hint, types.UnionType):
+        return _arrow_type(next(arm for arm in hint.__args__ if arm is not type(None)))
+    if typing.get_origin(hint) is tuple:
+        return pa.list_(pa.field("element", _arrow_type(hint.__args__[0])))
+    return _PLAIN[hint]
+
+
+def _settings(config_types: typing.Iterable[type]) -> list[pa.Field]:
+    """One column per field, whichever of the types have it."""
+    hints: dict[str, Any] = {}
+    sentences: dict[str, list[str]] = {}
+    for config_type in config_types:
+        for field in dataclasses.fields(config_type):
+            hint = field_types(config_type)[field.name]
+            assert hints.setdefault(field.name, hint) == hint, f"the setting {field.name} has two types: rename one"
+            told = sentences.setdefault(field.name, [])
+            told.extend({describe(field)} - {"", *told})
+    return [_column(name, _arrow_type(hint), "; or: ".join(sentences[name])) for name, hint in hints.items()]
+
+
+_TRIAL_SETTINGS = [field for field in dataclasses.fields(Trial) if field.name not in ("task", "model")]
+SETTINGS: tuple[pa.Field, ...] = (
+    _column("task", pa.string(), "name of the task"),
+    _column("model", pa.string(), "name of the model"),
+    *_settings(tasks.REGISTRY.values()),
+    *_settings(models.REGISTRY.values()),
+    *(_column(field.name, _arrow_type(field_types(Trial)[field.name]), describe(field)) for field in _TRIAL_SETTINGS),
+)
+
+PROVENANCE: tuple[pa.Field, ...] = (
+    _column("wall_seconds", pa.float64(), "time from the start of the attempt to its end"),
+    _column("device_seconds", pa.float64(), "time the device was occupied, the whole of it for a trial alone"),
+    _column("started_at", TIME, "when the attempt started"),
+    _column("finished_at", TIME, "when the result was complete; the earliest of several results counts"),
+    _column("attempt_id", pa.string(), "the attempt that came to this result"),
+    _column("driver_id", pa.string(), "the driver that asked for it"),
+    _column("host", pa.string(), "name of the machine it ran on"),
+    _column("device", pa.string(), "what it was trained on, such as cpu or the name of a GPU"),
+    _column("threads", pa.int64(), "CPU threads it was given"),
+    _column("mamba_kernel", pa.string(), "which implementation of Mamba's scan was used; null for other models"),
+    _column("git_commit", pa.string(), "commit of the code"),
+    _column("git_dirty", pa.bool_(), "whether the code had changes beyond that commit"),
+    _column("packages", pa.string(), "versions of the packages that matter, as JSON"),
+    _column("peak_memory_mb", pa.float64(), "most memory used, in MB"),
+)
+
+_TRIALS = (
+    _column("trial_id", pa.string(), "the trial's identity: equal questions have equal ids"),
+    *SETTINGS,
+    _column("config", pa.string(), "the trial's settings exactly, as JSON"),
+    _column("task_revision", pa.int64(), "revision of the task's code"),
+    _column("model_revision", pa.int64(), "revision of the model's code"),
+    _column("trainer_revision", pa.int64(), "revision of the training code"),
+    _column("stop_reason", pa.string(), "why training ended: early_stop, budget or diverged"),
+    _column("steps_trained", pa.int64(), "training steps done (`steps` is how many were allowed)"),
+    _column("train_loss", pa.float64(), "loss on the training batches before the last validation"),
+    _column("validation_loss", pa.float64(), "final loss on the validation set"),
+    _column("validation_accuracy", pa.float64(), "final accuracy on the validation set; 0 is chance, 1 is perfect"),
+    _column("validation_accuracy_raw", pa.float64(), "final share of right answers on the validation set"),
+    _column("ood_accuracy", pa.float64(), "accuracy at `test_length` inputs; 0 is chance, 1 is perfect"),
+    _column("ood_accuracy_raw", pa.float64(), "share of right answers at `test_length` inputs"),
+    _column("accuracy_100", pa.float64(), "accuracy at 100 inputs; 0 is chance, 1 is perfect; null if not tested"),
+    _column(
+        "length_curve",
+        pa.list_(pa.field("element", _LENGTH_SCORE)),
+        "for each tested length: accuracy (0 is chance, 1 is perfect), the share of right answers, and the accuracy of"
+        " always giving the commonest answer",
+    ),
+    _column("num_parameters", pa.int64(), "number of the model's parameters"),
+    _column("seconds", pa.float64(), "time spent on training and evaluating this trial: its share of the pack's"),
+    *PROVENANCE,
+)
+
+_CURVES = (
+    _column("trial_id", pa.string(), "the trial"),
+    _column("attempt_id", pa.string(), "the attempt that trained it"),
+    _column("step", pa.int64(), "training steps done"),
+    _column("train_loss", pa.float64(), "loss on the training batches since the validation before"),
+    _column("validation_loss", pa.float64(), "loss on the validation set"),
+    _column("validation_accuracy", pa.float64(), "accuracy on the validation set; 0 is chance, 1 is perfect"),
+    _column("seconds", pa.float64(), "time spent on the trial so far"),
+)
+
+_ATTEMPTS = (
+    _column("attempt_id", pa.string(), "the attempt: one try at one trial"),
+    _column("trial_id", pa.string(), "the trial"),
+    _column("driver_id", pa.string(), "the driver that asked for it"),
+    _column("event", pa.string(), "what this row records: start or end"),
+    _column("at", TIME, "when that was"),
+    _column("host", pa.string(), "name of the machine"),
+    _column("pid", pa.int64(), "process on that machine"),
+    _column("worker", pa.string(), "the worker that had it"),
+    _column("device", pa.string(), "what it was trained on, such as cpu or the name of a GPU"),
+    _column("outcome", pa.string(), "how the attempt ended; null at its start"),
+    _column("step", pa.int64(), "training steps done by then"),
+    _column("error_type", pa.string(), "class of the error, if one ended it"),
+    _column("error_signature", pa.string(), "what errors of the same cause have in common"),
+    _column("error_message", pa.string(), "the error's message"),
+    _column("traceback", pa.string(), "the error's full traceback"),
+)
+
+_WITHDRAWN = (
+    _column("trial_id", pa.string(), "the trial whose result no longer counts"),
+    _column("attempt_id", pa.string(), "the attempt that had come to that result"),
+    _column("reason", pa.string(), "why it was withdrawn"),
+    _column("at", TIME, "when it was withdrawn"),
+)
+
+
+def _schema(columns: tuple[pa.Field, ...]) -> pa.Schema:
+    names = [column.name for column in columns]
+    twice = {name for name in names if names.count(name) > 1}
+    assert not twice, f"these settings have the names of other columns: {sorted(twice)}; rename them"
+    return pa.schema(columns)
+
+
+SCHEMAS: dict[str, pa.Schema] = {
+    "trials": _schema(_TRIALS),
+    "curves": _schema(_CURVES),
+    "attempts": _schema(_ATTEMPTS),
+    "withdrawn": _schema(_WITHDRAWN),
+}
+
+KEYS: dict[str, tuple[str, ...]] = {
+    "trials": ("trial_id", "attempt_id"),
+    "curves": ("trial_id", "attempt_id", "step"),
+    "attempts": ("attempt_id", "event"),
+    "withdrawn": ("trial_id", "attempt_id"),
+}
+"""What identifies a row. Rows alike in these say the same thing twice, and the earliest of them counts."""
+
+TIMES: dict[str, str | None] = {"trials": "finished_at", "curves": None, "attempts": "at", "withdrawn": "at"}
+"""When a row came to be."""

@@ -1,0 +1,117 @@
+"""Merging small parts into large ones, so that reading thousands of trials takes a few requests.
+
+Every order of events is safe, whoever dies when: the merged part is there for good before the first of those that it
+replaces is deleted, readers ignore parts that a present one replaces, and a fact that is there twice counts once. So
+two compactions at once are harmless too. What a compaction that died did not delete, the next one does.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from orchestrator.store.crash import crash_point
+from orchestrator.store.part import LEVELS, DamagedPart, Part, encode, new_path
+from orchestrator.store.shelf import Shelf
+from orchestrator.store.union import conform, union
+from orchestrator.store.unique import unique
+
+LARGE_BYTES = 128 << 20
+LARGE_ROWS = 1_000_000
+"""Parts of this size gain nothing from being merged again."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionReport:
+    merged: int = 0
+    """Parts that were merged into others."""
+    written: int = 0
+    """Parts that they were merged into."""
+    leftovers: int = 0
+    """Parts deleted that an earlier compaction had merged but not deleted."""
+
+    def __add__(self, other: "CompactionReport") -> "CompactionReport":
+        return CompactionReport(
+            self.merged + other.merged, self.written + other.written, self.leftovers + other.leftovers
+        )
+
+
+def compact(shelf: Shelf, min_parts: int) -> CompactionReport:
+    """Level by level, so that what is merged here can be merged on at once."""
+    shelf.files.sweep(shelf.table)
+    report = CompactionReport(leftovers=_delete_leftovers(shelf))
+    for level in range(LEVELS - 1):
+        parts = [part for part in shelf.parts() if part.level == level and not _is_large(part, shelf)]
+        if len(parts) >= max(min_parts, 2):
+            report += _merge(shelf, parts, level + 1)
+    return report
+
+
+def _delete_leftovers(shelf: Shelf) -> int:
+    parts = shelf.parts()
+    replaced: set[str] = set()
+    for part in parts:
+        if part.level:
+            try:
+                replaced |= shelf.footer(part).replaces
+            except (FileNotFoundError, DamagedPart):
+                continue
+    leftovers = [part for part in parts if part.path in replaced]
+    _delete(shelf, leftovers)
+    return len(leftovers)
+
+
+def _is_large(part: Part, shelf: Shelf) -> bool:
+    if part.size >= LARGE_BYTES:
+        return True
+    try:
+        # Reading ten thousand footers to find that single rows are small would cost more than merging them.
+        return part.level > 0 and shelf.footer(part).num_rows >= LARGE_ROWS
+    except (FileNotFoundError, DamagedPart):
+        return False
+
+
+def _merge(shelf: Shelf, parts: list[Part], level: int) -> CompactionReport:
+    report = CompactionReport()
+    for group, data in _groups(shelf, parts):
+        merged = unique(shelf.table, conform(shelf.table, data, None))
+        replaced = [part.path for part in group]
+        shelf.files.put(new_path(shelf.table, level), encode(shelf.table, merged, replaced), kind="part")
+        crash_point("compacted-written")
+        _delete(shelf, group)
+        report += CompactionReport(merged=len(group), written=1)
+    return report
+
+
+def _groups(shelf: Shelf, parts: list[Part]) -> Iterator[tuple[list[Part], pa.Table]]:
+    """Parts that together make a large one (the last group: what remains), with all their rows. Those that have
+    vanished meanwhile, because another compaction merged them, or are damaged are in no group."""
+    group: list[Part] = []
+    tables: list[pa.Table] = []
+    num_bytes = num_rows = 0
+    for start in range(0, len(parts), 1024):
+        for part, contents in shelf.load(parts[start : start + 1024], None):
+            if contents is None:
+                continue
+            group.append(part)
+            tables.append(contents.data)
+            num_bytes, num_rows = num_bytes + part.size, num_rows + contents.data.num_rows
+            if num_bytes >= LARGE_BYTES or num_rows >= LARGE_ROWS:
+                yield from _worth_merging(group, tables)
+                group, tables, num_bytes, num_rows = [], [], 0, 0
+    yield from _worth_merging(group, tables)
+
+
+def _worth_merging(group: list[Part], tables: list[pa.Table]) -> Iterator[tuple[list[Part], pa.Table]]:
+    if len(group) > 1:
+        data = union(tables)
+        assert data is not None
+        yield group, data
+
+
+def _delete(shelf: Shelf, parts: list[Part]) -> None:
+    def delete(part: Part) -> None:
+        shelf.files.delete(part.path)
+        crash_point("compacting-deleting")
+
+    shelf.in_parallel(delete, parts)

@@ -1,0 +1,128 @@
+"""A part: an immutable Parquet file with some rows of one table.
+
+A worker writes parts of level 0; a compaction merges parts of one level into one part of the next, which names them in
+its footer (`orch.replaces`). So a row only ever moves from a level to a higher one, and is in the higher one before it
+leaves the lower: a listing of the levels in order finds every row, whatever happens meanwhile.
+"""
+
+import json
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from orchestrator.errors import StoreTooNew, UnknownName
+from orchestrator.store.columns import SCHEMAS
+
+SCHEMA_VERSION = 1
+"""Raise it when a column's meaning changes. A new column needs no new version: where it is missing it reads as null."""
+LEVELS = 10
+_SMALL_ROWS = 1000
+
+
+class DamagedPart(Exception):
+    """Not Parquet, or no longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    path: str
+    """Below the store's root: `<table>/<level>/<name>`."""
+    size: int
+
+    @property
+    def table(self) -> str:
+        return self.path.split("/")[0]
+
+    @property
+    def level(self) -> int:
+        level = self.path.split("/")[1]
+        return int(level) if level.isdigit() else 0
+
+    @property
+    def name(self) -> str:
+        return self.path.rsplit("/", 1)[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    data: pa.Table
+    footer: "Footer"
+
+
+@dataclass(frozen=True, slots=True)
+class Footer:
+    num_rows: int
+    replaces: frozenset[str]
+    """Paths of the parts whose rows are all in this one."""
+
+
+def new_path(table: str, level: int) -> str:
+    """Unique, and later ones sort later."""
+    return f"{table}/{level}/{time.time_ns() // 1_000_000:013d}-{secrets.token_hex(6)}.parquet"
+
+
+def to_table(table: str, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    schema = SCHEMAS[table]
+    known = set(schema.names)
+    for row in rows:
+        for name in row:
+            if name not in known:
+                raise UnknownName(f"column of {table}", name, known)
+    return pa.Table.from_pylist(rows, schema=schema)
+
+
+def encode(table: str, data: pa.Table, replaces: Sequence[str] = ()) -> bytes:
+    metadata = {"orch.table": table, "orch.schema_version": str(SCHEMA_VERSION)}
+    if replaces:
+        metadata["orch.replaces"] = json.dumps(list(replaces))
+    options: dict[str, Any] = {"compression": "zstd", "write_page_checksum": True}
+    if data.num_rows < _SMALL_ROWS:
+        # What makes large parts small makes small ones large, and three times slower to read.
+        options |= {"compression": "none", "use_dictionary": False, "write_statistics": False, "store_schema": False}
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, data.schema.remove_metadata(), **options) as writer:
+        writer.write_table(data, row_group_size=1 << 17)
+        writer.add_key_value_metadata(metadata)
+    return sink.getvalue().to_pybytes()
+
+
+def decode(source: Any, columns: Sequence[str] | None, location: str) -> Contents:
+    """The rows of a part, from anything that pyarrow can read. Columns that it lacks are left out."""
+    try:
+        with pq.ParquetFile(source, page_checksum_verification=True) as file:
+            footer = _footer(file.metadata, location)
+            data = file.read(columns=None if columns is None else list(columns), use_threads=False)
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise _damage_or(error) from error
+    return Contents(data.replace_schema_metadata(None), footer)
+
+
+def decode_footer(source: Any, location: str) -> Footer:
+    try:
+        return _footer(pq.read_metadata(source), location)
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise _damage_or(error) from error
+
+
+def _footer(metadata: pq.FileMetaData, location: str) -> Footer:
+    notes = metadata.metadata or {}
+    version = int(notes.get(b"orch.schema_version", b"1"))
+    if version > SCHEMA_VERSION:
+        raise StoreTooNew(
+            f"the store at {location} was written by a later version of orch (schema {version}, this one knows"
+            f" {SCHEMA_VERSION}): upgrade orch"
+        )
+    return Footer(metadata.num_rows, frozenset(json.loads(notes.get(b"orch.replaces", b"[]"))))
+
+
+def _damage_or(error: Exception) -> Exception:
+    """A system's error has a number and may pass; without one the bytes themselves make no sense."""
+    unsupported = isinstance(error, NotImplementedError) and not pa.Codec.is_available("zstd")
+    if unsupported or isinstance(error, MemoryError) or getattr(error, "errno", None) is not None:
+        return error
+    return DamagedPart(" ".join(str(error).split()))

@@ -1,0 +1,209 @@
+"""The store: everything that was ever found out, in Parquet parts below one root. It forgets nothing."""
+
+import datetime
+import json
+import os
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from orchestrator.errors import StoreUnreachable, UnknownName
+from orchestrator.store.attempt import attempt_row
+from orchestrator.store.cache import PartCache
+from orchestrator.store.columns import SCHEMAS
+from orchestrator.store.compaction import CompactionReport, compact
+from orchestrator.store.crash import crash_point
+from orchestrator.store.files import open_files
+from orchestrator.store.part import encode, new_path, to_table
+from orchestrator.store.shelf import Shelf
+from orchestrator.store.unique import standing, standing_curves
+
+DEFAULT_STORE = "runs"
+
+
+class Store:
+    """Any number of processes on any machines may read, write and compact one store at once.
+
+    A finished trial is written by whoever finished it and stays as it is; of several results of one trial the first
+    counts. All methods may be called from several threads.
+    """
+
+    def __init__(self, location: str | os.PathLike[str] = DEFAULT_STORE):
+        self.uri = os.fspath(location)
+        """As given, for handing on. It may hold credentials: show `location` instead."""
+        self._files = open_files(self.uri)
+        cache = PartCache(self.location) if self._files.local_path("") is None else None
+        self._shelves = {table: Shelf(table, self._files, cache) for table in SCHEMAS}
+        self._answers: dict[tuple[str, tuple[str, ...] | None], tuple[tuple[int, ...], pa.Table]] = {}
+
+    @classmethod
+    def open(cls, location: str | os.PathLike[str] = DEFAULT_STORE) -> "Store":
+        """The store in a folder or at a `pyarrow.fs` URI, such as `s3://bucket/folder`. Creates nothing yet."""
+        return cls(location)
+
+    @property
+    def location(self) -> str:
+        """Fit to be shown: without credentials."""
+        return self._files.location
+
+    def __repr__(self) -> str:
+        return f"Store({self.location!r})"
+
+    def __reduce__(self) -> Any:
+        return Store.open, (self.uri,)
+
+    def exists(self) -> bool:
+        return self._files.exists()
+
+    def verify(self) -> None:
+        """Write, read back and delete a small file; an error says what is wrong."""
+        path, data = f"logs/probe-{secrets.token_hex(8)}", secrets.token_bytes(16)
+        self._files.put(path, data)
+        try:
+            read = self._files.get(path)
+        except FileNotFoundError:
+            read = None
+        self._files.delete(path)
+        if read != data:
+            raise StoreUnreachable(f"the store at {self.location} does not give back what is written: use another")
+
+    # Rows
+
+    def write(self, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Append rows as one part: all of them or, if this process dies, none."""
+        self._shelf(table)
+        if rows:
+            rows = [attempt_row(row) for row in rows] if table == "attempts" else rows
+            self._files.put(new_path(table, 0), encode(table, to_table(table, rows)), kind="part")
+
+    def write_trial(self, row: Mapping[str, Any], curves: Sequence[Mapping[str, Any]]) -> None:
+        """A finished trial. Its curves come first, so that a trial which is there has its curves."""
+        self.write("curves", curves)
+        crash_point("curves-written")
+        self.write("trials", [row])
+
+    def read(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
+        """The rows that count, each once: of each trial the first result that was not withdrawn, and its curves."""
+        versions, answer = self._read(table, columns)
+        key = (table, None if columns is None else tuple(columns))
+        if key not in self._answers or self._answers[key][0] != versions:
+            rows = answer()
+            self._answers[key] = (versions, rows if columns is None else _select(table, rows, columns))
+        return self._answers[key][1]
+
+    def _read(self, table: str, columns: Sequence[str] | None) -> Any:
+        """What has been read of the tables that matter, in versions, and how to find the rows that count."""
+        if table not in ("trials", "curves"):
+            data, version = self._shelf(table).read(columns)
+            return (version,), lambda: data
+        trials, trials_version = self._shelves["trials"].read(columns if table == "trials" else ("trial_id",))
+        withdrawn, withdrawn_version = self._shelves["withdrawn"].read()
+        if table == "trials":
+            return (trials_version, withdrawn_version), lambda: standing(trials, withdrawn)
+        # Read after the trials, so that every trial that is there has its curves.
+        curves, curves_version = self._shelves["curves"].read(columns)
+        versions = (curves_version, trials_version, withdrawn_version)
+        return versions, lambda: standing_curves(curves, standing(trials, withdrawn), withdrawn)
+
+    def done(self) -> set[str]:
+        """The ids of the trials that need not be run."""
+        return set(self.read("trials", ("trial_id",))["trial_id"].to_pylist())
+
+    def discard(self, trial_ids: Iterable[str], reason: str) -> int:
+        """Withdraw every result of these trials, so that they count as not run; the number of trials withdrawn.
+
+        Nothing is erased. A result written later, by another attempt, counts again.
+        """
+        wanted = set(trial_ids)
+        trials, _ = self._shelves["trials"].read(("trial_id",))
+        withdrawn, _ = self._shelves["withdrawn"].read()
+        gone = set(zip(withdrawn["trial_id"].to_pylist(), withdrawn["attempt_id"].to_pylist(), strict=True))
+        results = zip(trials["trial_id"].to_pylist(), trials["attempt_id"].to_pylist(), strict=True)
+        found = [result for result in results if result[0] in wanted and result not in gone]
+        now = datetime.datetime.now(datetime.UTC)
+        rows = [{"trial_id": trial, "attempt_id": attempt, "reason": reason, "at": now} for trial, attempt in found]
+        self.write("withdrawn", rows)
+        return len({trial for trial, _ in found})
+
+    def compact(self, table: str | None = None, min_parts: int = 16) -> CompactionReport:
+        """Merge small parts into large ones wherever there are at least `min_parts` alike in size."""
+        shelves = self._shelves.values() if table is None else [self._shelf(table)]
+        return sum((compact(shelf, min_parts) for shelf in shelves), CompactionReport())
+
+    def _shelf(self, table: str) -> Shelf:
+        if table not in self._shelves:
+            raise UnknownName("table", table, self._shelves)
+        return self._shelves[table]
+
+    # Files
+
+    def put_checkpoint(self, trial_id: str, data: bytes | os.PathLike[str] | str) -> None:
+        """From memory or from a local file. It replaces the one before as a whole or not at all."""
+        self.put_bytes(f"checkpoints/{trial_id}.safetensors", _contents(data))
+
+    def get_checkpoint(self, trial_id: str) -> bytes | None:
+        return self.get_bytes(f"checkpoints/{trial_id}.safetensors")
+
+    def delete_checkpoint(self, trial_id: str) -> None:
+        self.delete(f"checkpoints/{trial_id}.safetensors")
+
+    def put_weights(self, trial_id: str, data: bytes | os.PathLike[str] | str) -> None:
+        self.put_bytes(f"weights/{trial_id}.safetensors", _contents(data))
+
+    def get_weights(self, trial_id: str) -> bytes | None:
+        return self.get_bytes(f"weights/{trial_id}.safetensors")
+
+    def put_json(self, path: str, value: Any) -> None:
+        self.put_bytes(path, json.dumps(value).encode())
+
+    def get_json(self, path: str) -> Any | None:
+        data = self.get_bytes(path)
+        try:
+            return None if data is None else json.loads(data)
+        except ValueError:
+            return None
+
+    def list_json(self, folder: str) -> dict[str, Any]:
+        """The JSON files of a folder, by name without `.json`. A damaged one is left out."""
+        found = {}
+        for path in self.list_files(folder):
+            if path.endswith(".json") and (value := self.get_json(path)) is not None:
+                found[path.removeprefix(f"{folder}/").removesuffix(".json")] = value
+        return found
+
+    def put_bytes(self, path: str, data: bytes) -> None:
+        self._files.put(_checked(path), data)
+
+    def get_bytes(self, path: str) -> bytes | None:
+        try:
+            return self._files.get(_checked(path))
+        except FileNotFoundError:
+            return None
+
+    def list_files(self, folder: str) -> list[str]:
+        """The paths of the files in a folder, such as `logs`, at any depth."""
+        return sorted(self._files.sizes(_checked(folder)))
+
+    def delete(self, path: str) -> None:
+        self._files.delete(_checked(path))
+
+
+def _select(table: str, rows: pa.Table, columns: Sequence[str]) -> pa.Table:
+    for name in columns:
+        if name not in rows.column_names:
+            raise UnknownName(f"column of {table}", name, rows.column_names)
+    return rows.select(list(columns))
+
+
+def _contents(data: bytes | os.PathLike[str] | str) -> bytes:
+    return data if isinstance(data, bytes) else Path(data).read_bytes()
+
+
+def _checked(path: str) -> str:
+    folder, *names = path.split("/")
+    assert folder not in SCHEMAS, f"{path}: rows are written with write"
+    assert not any(name.startswith(".") or not name for name in (folder, *names)), f"{path} is no path in a store"
+    return path

@@ -1,0 +1,335 @@
+"""Running sweeps: plan, take the lease, hand what is missing to the driver, keep the store tidy, sum up."""
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from orchestrator.errors import OrchError
+from orchestrator.failure import Failure
+from orchestrator.lease import Lease, drivers
+from orchestrator.log import StoreLog
+from orchestrator.plan import Plan, PlannedTrial, State, make_plan
+from orchestrator.progress import Display, Progress, Tally, duration
+from orchestrator.store import Store
+from orchestrator.trial import Trial
+from orchestrator.worker import DEFAULT_TRAINING
+
+LONG_SECONDS = 24 * 3600
+COMPACT_SECONDS = 30.0
+COMPACT_PARTS = 256
+
+
+class StoreHeld(OrchError):
+    pass
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked for."""
+
+    sweeps: tuple[str, ...]
+    scale: str
+    where: tuple[str, ...] = ()
+
+    @property
+    def description(self) -> str:
+        narrowed = f" where {' and '.join(self.where)}" if self.where else ""
+        return f"{', '.join(self.sweeps)} at {self.scale} scale{narrowed}"
+
+
+@dataclass
+class Options:
+    join: bool = False
+    max_hours: float | None = None
+    num_cpus: int | None = None
+    checkpoint_seconds: float = 60.0
+    hang_seconds: float = 1800.0
+    weights_limit: int = 8_000_000
+    gpus_per_trial: float = 1.0
+    on_finish: str | None = None
+    verbose: bool = False
+    quiet: bool = False
+    training: str = field(default_factory=lambda: os.environ.get("ORCH_TRAINING", DEFAULT_TRAINING))
+    confirm: Callable[[str], bool] = lambda question: True
+
+
+@dataclass
+class Summary:
+    """What a run of sweeps came to."""
+
+    finished: int
+    failed: dict[str, int]
+    left: int
+    waiting: int
+    seconds: float
+    stopped: str
+    """Why it stopped before everything was done; empty if it did not."""
+
+
+def run_sweeps(requests: Sequence[Request], store: Store, options: Options, say: Callable[[str], None]) -> Summary:
+    """Run whatever of these the store lacks. Safe to stop at any moment and to repeat."""
+    from orchestrator import driver
+
+    plans = [make_plan(list(request.sweeps), request.scale, list(request.where), store) for request in requests]
+    todo = _to_do(plans)
+    if not todo:
+        waiting = sum(plan.waiting.total() for plan in plans)
+        return Summary(finished=0, failed={}, left=0, waiting=waiting, seconds=0.0, stopped="")
+    _check_holders(store, options)
+    started = time.monotonic()
+    machines = driver.connect(options.num_cpus)
+    try:
+        estimate = sum(planned.seconds for planned in todo.values()) / machines.slots
+        say(f"running on {machines.description}; store {store.location}")
+        say(f"{len(todo):,} trials to do, about {duration(estimate)}")
+        if estimate > LONG_SECONDS and not options.confirm(f"This may take {duration(estimate)}. Start?"):
+            raise OrchError("nothing was started: narrow it with --where, or say --yes")
+        store.verify()
+        names = "; ".join(request.description for request in requests)
+        with Lease(store, names) as lease:
+            for request in requests:
+                _record(store, request)
+            summary = _Session(requests, plans, todo, store, machines, lease, options).run()
+    finally:
+        driver.disconnect()
+    summary.seconds = time.monotonic() - started
+    if options.on_finish:
+        _notify(options.on_finish, summary)
+    return summary
+
+
+def _to_do(plans: Sequence[Plan]) -> dict[str, PlannedTrial]:
+    """What is missing, each trial once: a canary of every model and task first, then the longest first."""
+    missing = {
+        planned.trial.id: planned
+        for plan in plans
+        for planned in plan.trials
+        if planned.left
+    }
+    by_length = sorted(missing.values(), key=lambda planned: -planned.seconds)
+    canaries = {}
+    for planned in reversed(by_length):  # the shortest of its kind
+        canaries[planned.trial.model.name, planned.trial.task.name] = planned
+    first = sorted({planned.trial.id: planned for planned in canaries.values()}.values(), key=lambda each: -each.seconds)
+    return {planned.trial.id: planned for planned in [*first, *by_length]}
+
+
+def _check_holders(store: Store, options: Options) -> None:
+    holders = [other for other in drivers(store) if other.alive]
+    if holders and not options.join:
+        names = "; ".join(other.description for other in holders)
+        raise StoreHeld(f"{store.location} is being worked on by {names}: wait for it, or share the work with --join")
+
+
+def _record(store: Store, request: Request) -> None:
+    """So that `orch resume` and `orch status` know what was asked for."""
+    name = "-".join((*request.sweeps, request.scale, *request.where)).replace("/", "_")[:100]
+    at = datetime.now(UTC).isoformat(timespec="seconds")
+    values = {"sweeps": list(request.sweeps), "scale": request.scale, "where": list(request.where), "at": at}
+    store.put_json(f"sweeps/{name}.json", values)
+
+
+def recorded_requests(store: Store) -> list[Request]:
+    """Every sweep this store was ever asked for."""
+    found = []
+    for values in store.list_json("sweeps").values():
+        found.append(Request(tuple(values["sweeps"]), values["scale"], tuple(values["where"])))
+    return found
+
+
+def find_trial(store: Store, trial_id: str) -> Trial:
+    """The trial of this id (or its beginning), among all that this store was ever asked for."""
+    known = {}
+    for request in recorded_requests(store):
+        plan = make_plan(list(request.sweeps), request.scale, list(request.where), store)
+        known |= {planned.trial.id: planned.trial for planned in plan.trials}
+    matching = [key for key in known if key.startswith(trial_id)]
+    if len(matching) != 1:
+        problem = f"{len(matching)} trials begin with it" if matching else "no sweep on this store asked for it"
+        raise OrchError(f"trial {trial_id!r}: {problem}: copy an id from orch failures, and check --store")
+    return known[matching[0]]
+
+
+def _notify(command: str, summary: Summary) -> None:
+    facts = {
+        "ORCH_FINISHED": str(summary.finished),
+        "ORCH_FAILED": str(sum(summary.failed.values())),
+        "ORCH_LEFT": str(summary.left),
+        "ORCH_STOPPED": summary.stopped,
+    }
+    subprocess.run(command, shell=True, env=os.environ | facts, check=False)
+
+
+class _Session:
+    """One run: listens to the driver, in whose process it lives."""
+
+    def __init__(
+        self,
+        requests: Sequence[Request],
+        plans: Sequence[Plan],
+        todo: dict[str, PlannedTrial],
+        store: Store,
+        machines: Any,
+        lease: Lease,
+        options: Options,
+    ):
+        self._requests, self._plans, self._todo = requests, plans, todo
+        self._store, self._machines, self._lease, self._options = store, machines, lease, options
+        self._log = StoreLog(store, f"driver-{lease.driver_id}", echo=options.verbose)
+        self._deadline = None if options.max_hours is None else time.monotonic() + 3600 * options.max_hours
+        self._stopped = ""
+        self._num_finished = 0
+        self._failed: dict[str, str] = {}
+        self._waiting_for_others: set[str] = set()
+        self._running: set[str] = set()
+
+    def run(self) -> Summary:
+        from orchestrator import driver
+
+        run_options = driver.RunOptions(
+            driver_id=self._lease.driver_id,
+            store=self._store.uri,
+            checkpoint_seconds=self._options.checkpoint_seconds,
+            hang_seconds=self._options.hang_seconds,
+            weights_limit=self._options.weights_limit,
+            gpus_per_trial=self._options.gpus_per_trial,
+            training=self._options.training,
+        )
+        attempted: set[str] = set()
+        todo = self._todo
+        waiting = 0
+        with self._interruptible(), self._compacting():
+            while todo and not self._stopped:
+                attempted |= set(todo)
+                self._start_display(todo)
+                self._log.event("sweep started", trials=len(todo), machines=self._machines.description)
+                with self._display:
+                    driver.run([driver.Work([each.trial]) for each in todo.values()], self._machines, run_options, self)
+                # What waited for results may have them now.
+                again = [make_plan(list(r.sweeps), r.scale, list(r.where), self._store) for r in self._requests]
+                todo = {key: planned for key, planned in _to_do(again).items() if key not in attempted}
+                waiting = sum(plan.waiting.total() for plan in again)
+                self._plans = again
+        left = len(_to_do(self._plans)) - len(self._failed)
+        counts: dict[str, int] = {}
+        for outcome in self._failed.values():
+            counts[outcome] = counts.get(outcome, 0) + 1
+        self._log.event("sweep ended", finished=self._num_finished, failed=counts, left=left, stopped=self._stopped)
+        self._log.flush(now=True)
+        return Summary(self._num_finished, counts, max(0, left), waiting, 0.0, self._stopped)
+
+    def _start_display(self, todo: dict[str, PlannedTrial]) -> None:
+        tallies: dict[str, Tally] = {}
+        for plan in self._plans:
+            for planned in plan.trials:
+                for name in planned.sweeps:
+                    tally = tallies.setdefault(name, Tally(0))
+                    tally.total += 1
+                    tally.done += planned.state == State.DONE
+        seconds = sum(planned.seconds for planned in todo.values())
+        self._todo = todo
+        self._progress = Progress(tallies, seconds, self._machines.slots)
+        self._display = Display(self._progress, quiet=self._options.quiet)
+
+    # The driver's listener.
+
+    def may_start(self, work: Any) -> bool:
+        ids = [trial.id for trial in work.open_trials]
+        if self._lease.claim(ids):
+            self._waiting_for_others.difference_update(ids)
+            return True
+        self._waiting_for_others.update(ids)
+        return False
+
+    def started(self, work: Any) -> None:
+        for trial in work.open_trials:
+            self._running.add(trial.id)
+            for name in self._todo[trial.id].sweeps:
+                self._progress.tallies[name].running += 1
+        self._log.event("unit started", trials=[trial.id for trial in work.open_trials])
+
+    def _no_longer_running(self, trial_ids: list[str]) -> None:
+        for trial_id in trial_ids:
+            if trial_id in self._running:
+                self._running.discard(trial_id)
+                for name in self._todo[trial_id].sweeps:
+                    self._progress.tallies[name].running -= 1
+        self._lease.release(trial_ids)
+
+    def finished(self, work: Any, summary: dict[str, Any]) -> None:
+        self._num_finished += 1
+        planned = self._todo[summary["trial_id"]]
+        self._no_longer_running([summary["trial_id"]])
+        self._progress.finished(planned.sweeps, summary, planned.seconds)
+        self._log.event("trial finished", **summary)
+
+    def failed(self, work: Any, failure: Failure, again: bool) -> None:
+        ids = [trial.id for trial in work.open_trials]
+        self._no_longer_running(ids)
+        self._log.event("unit failed", trials=ids, outcome=str(failure.outcome), signature=failure.signature, again=again)
+        if not again:
+            for trial_id in ids:
+                self._failed[trial_id] = str(failure.outcome)
+                for name in self._todo[trial_id].sweeps:
+                    self._progress.tallies[name].failed += 1
+            self._display.say(f"{failure.outcome.replace('_', ' ')}: {work.label} ({ids[0]}): {failure.message}")
+
+    def tick(self, running: Sequence[Any], num_waiting: int) -> None:
+        if self._deadline is not None and time.monotonic() > self._deadline and not self._stopped:
+            self._stopped = "time is up"
+        if not running and num_waiting and len(self._waiting_for_others) >= num_waiting:
+            self._stopped = "the rest is with other drivers"
+        self._lease.counts = {"finished": self._num_finished, "failed": len(self._failed), "running": len(self._running)}
+        self._log.flush()
+        self._display.show()
+
+    def should_stop(self) -> bool:
+        return bool(self._stopped)
+
+    @contextmanager
+    def _interruptible(self) -> Any:
+        """The first Ctrl-C (or SIGTERM) finishes cleanly, the second leaves at once."""
+
+        def interrupt(number: int, frame: Any) -> None:
+            if self._stopped:
+                os._exit(130)
+            self._stopped = "interrupted"
+            self._display.say("stopping: every running trial is checkpointed first; Ctrl-C again leaves at once")
+
+        before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    @contextmanager
+    def _compacting(self) -> Any:
+        """Small parts become large ones as the sweep goes on."""
+        leave = threading.Event()
+
+        def compact() -> None:
+            while not leave.wait(COMPACT_SECONDS):
+                try:
+                    self._store.compact(min_parts=COMPACT_PARTS)
+                except Exception as error:  # tidiness can wait; the sweep cannot
+                    self._log.event("compaction failed", error=str(error))
+
+        thread = threading.Thread(target=compact, daemon=True, name="orch-compaction")
+        thread.start()
+        try:
+            yield
+        finally:
+            leave.set()
+            thread.join()
+            try:
+                self._store.compact()
+            except Exception as error:
+                self._log.event("compaction failed", error=str(error))

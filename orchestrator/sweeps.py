@@ -1,0 +1,99 @@
+"""The sweeps there are, and what they expand to: pure, from files of `orchestrator.experiments`."""
+
+import importlib
+import pkgutil
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from types import ModuleType
+
+from orchestrator import experiments
+from orchestrator.errors import UnknownName
+from orchestrator.scales import Scale
+from orchestrator.selection import Results, Waiting
+from orchestrator.trial import Trial
+
+ALL = "all"
+NOT_IN_ALL = {"demo"}
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """A module with `TITLE`, `REPRODUCES` and `trials`, imported when something of it is asked for."""
+
+    name: str
+    module: str
+
+    @property
+    def _source(self) -> ModuleType:
+        return importlib.import_module(self.module)
+
+    @property
+    def title(self) -> str:
+        return self._source.TITLE
+
+    @property
+    def reproduces(self) -> str:
+        return self._source.REPRODUCES
+
+    def trials(self, scale: Scale, results: Results) -> Iterable[Trial | Waiting]:
+        return self._source.trials(scale, results)
+
+
+def _discover() -> dict[str, Sweep]:
+    stems = (module.name for module in pkgutil.iter_modules(experiments.__path__))
+    names = {stem.replace("_", "-"): stem for stem in stems}
+    return {name: Sweep(name, f"{experiments.__name__}.{stem}") for name, stem in names.items()}
+
+
+SWEEPS: dict[str, Sweep] = _discover()
+
+
+def resolve(names: Iterable[str]) -> list[str]:
+    """The sweeps these names stand for, each once; `all` is every sweep but the demo."""
+    found: dict[str, None] = {}
+    for name in names:
+        if name != ALL and name not in SWEEPS:
+            raise UnknownName("sweep", name, [*SWEEPS, ALL])
+        found |= dict.fromkeys(sorted(SWEEPS.keys() - NOT_IN_ALL) if name == ALL else [name])
+    return list(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A trial, once, with all the sweeps that ask for it."""
+
+    id: str
+    trial: Trial
+    sweeps: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Expansion:
+    wanted: dict[str, Wanted] = field(default_factory=dict)
+    """By trial id, in the order of the sweeps."""
+    held: dict[Waiting, list[str]] = field(default_factory=dict)
+    """What cannot be spelled out yet, with the sweeps that ask for it."""
+
+    @property
+    def waiting(self) -> Counter[str]:
+        """How many trials wait, by what they wait for."""
+        return Counter(waiting.reason for waiting in self.held)
+
+
+def expand(names: Iterable[str], scale: Scale, results: Results) -> Expansion:
+    """Everything these sweeps ask for at a scale. What several ask for is there once."""
+    expansion = Expansion()
+    for name in resolve(names):
+        for asked in SWEEPS[name].trials(scale, results):
+            if isinstance(asked, Waiting):
+                sweeps = expansion.held.setdefault(asked, [])
+            else:
+                trial_id = asked.id
+                wanted = expansion.wanted.get(trial_id)
+                if wanted is None:
+                    wanted = expansion.wanted[trial_id] = Wanted(trial_id, asked, [])
+                sweeps = wanted.sweeps
+            if name not in sweeps:
+                sweeps.append(name)
+    return expansion

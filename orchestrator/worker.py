@@ -1,0 +1,233 @@
+"""What a worker process does with a unit of work: train it, checkpoint it, write its rows. Knows nothing of Ray.
+
+A unit is a plain dictionary, because it travels: see `Unit`. The order of writes is what makes a crash harmless: weights,
+then the row that says a trial is done, then the checkpoint goes, then the attempt ends.
+"""
+
+import importlib
+import os
+import time
+from datetime import UTC, datetime
+from typing import Any, TypedDict
+
+from orchestrator import provenance
+from orchestrator.errors import DamagedFile
+from orchestrator.log import worker_log
+from orchestrator.failure import Failure, TrialError, describe
+from orchestrator.result import StopReason
+from orchestrator.store import Outcome, Store, curve_rows, trial_row
+from orchestrator.trial import Trial
+
+CHECKPOINT_COST = 0.05
+"""Checkpoints may take at most this share of the time: large models are checkpointed less often."""
+
+
+class Unit(TypedDict):
+    """One pack of trials for one worker."""
+
+    trials: list[dict[str, Any]]
+    attempts: dict[str, str]
+    """The id of this attempt at each trial: the driver's, so that it can end what a lost worker could not."""
+    store: str
+    driver_id: str
+    device: str
+    threads: int
+    checkpoint_seconds: float
+    weights_limit: int
+    training: str
+    """`module:function` that opens a training: see `open_training`."""
+    git_commit: str | None
+    git_dirty: bool | None
+
+
+DEFAULT_TRAINING = "orchestrator.worker:open_training"
+
+
+def open_training(trials: list[Trial], checkpoints: list[bytes | None], device: str) -> Any:
+    """A fresh or a resumed training. A pack whose checkpoints are not all of one step starts from what it can share."""
+    from orchestrator.saved import parse_snapshot
+    from orchestrator.training import Training
+
+    snapshots = []
+    for trial, data in zip(trials, checkpoints, strict=True):
+        if data is not None:
+            try:
+                snapshots.append(parse_snapshot(data, f"the checkpoint of {trial.id}"))
+            except DamagedFile:
+                break  # as good as none: the trial starts again
+    if len(snapshots) == len(trials) and len({snapshot.step for snapshot in snapshots}) == 1:
+        return Training.resume(snapshots, device)
+    return Training(trials, device)
+
+
+class UnitRun:
+    """A unit on its way. `run_for` trains for a while; `stop` leaves it so that another worker can go on."""
+
+    def __init__(self, unit: Unit):
+        self._unit = unit
+        self._store = Store.open(unit["store"])
+        self._trials = [Trial.from_dict(values) for values in unit["trials"]]
+        self._attempts = unit["attempts"]
+        self._open = dict.fromkeys(self._attempts)
+        self._started = datetime.now(UTC)
+        self._clock = time.monotonic()
+        self._saved_at = time.monotonic()
+        self._save_took = 0.0
+        self._reported = 0
+        self._training: Any = None
+        provenance.reset_peak_memory()
+        for trial in self._trials:
+            self._write_attempt(trial.id, "start")
+        self._log = worker_log(self._store)
+        try:
+            self._training = self._open_training()
+        except Exception as error:
+            raise self._failed(error) from error
+
+    def _open_training(self) -> Any:
+        if self._unit["training"] == DEFAULT_TRAINING:
+            import torch
+
+            torch.set_num_threads(self._unit["threads"])
+        module, _, function = self._unit["training"].partition(":")
+        checkpoints = [self._store.get_checkpoint(trial.id) for trial in self._trials]
+        resumed = [trial.id for trial, data in zip(self._trials, checkpoints, strict=True) if data is not None]
+        self._log.event("unit started", trials=[trial.id for trial in self._trials], resumed=resumed)
+        return getattr(importlib.import_module(module), function)(self._trials, checkpoints, self._unit["device"])
+
+    def run_for(self, seconds: float) -> dict[str, Any]:
+        """Train until about that much time has gone by or all is done; what has happened, for the driver."""
+        until = time.monotonic() + seconds
+        finished = []
+        try:
+            while not self._training.finished and time.monotonic() < until:
+                self._training.advance()
+                finished += self._write_results()
+                self._checkpoint_if_due()
+        except Exception as error:
+            raise self._failed(error) from error
+        step = getattr(self._training, "step", 0)
+        self._log.flush()
+        return {"finished": finished, "done": self._training.finished, "step": step}
+
+    def _write_results(self) -> list[dict[str, Any]]:
+        """Rows for the trials that have finished since the last call."""
+        reported = []
+        while self._reported < len(self._training.results):
+            result = self._training.results[self._reported]
+            self._reported += 1
+            trial = result.trial
+            if result.parameters and _size(result.parameters) <= self._unit["weights_limit"]:
+                from orchestrator.saved import model_bytes
+
+                self._store.put_weights(trial.id, model_bytes(result))
+            row = trial_row(result, self._provenance(trial))
+            curves = curve_rows(result, self._attempts[trial.id])
+            self._store.write_trial(row, curves)
+            self._store.delete_checkpoint(trial.id)
+            diverged = result.stop_reason == StopReason.DIVERGED
+            self._end(trial.id, Outcome.DIVERGED if diverged else Outcome.FINISHED, step=result.steps)
+            reported.append(
+                {
+                    "trial_id": trial.id,
+                    "label": trial.label,
+                    "validation_accuracy": result.validation_accuracy,
+                    "ood_accuracy": result.ood_accuracy,
+                    "stop_reason": str(result.stop_reason),
+                    "steps": result.steps,
+                }
+            )
+        return reported
+
+    def _provenance(self, trial: Trial) -> dict[str, Any]:
+        unit = self._unit
+        kernel = None
+        if trial.model.name == "mamba" and unit["training"] == DEFAULT_TRAINING:
+            from models.mamba.network import kernel as mamba_kernel
+
+            kernel = mamba_kernel(unit["device"])
+        wall = time.monotonic() - self._clock
+        return provenance.machine(unit["device"], unit["threads"]) | {
+            "attempt_id": self._attempts[trial.id],
+            "driver_id": unit["driver_id"],
+            "mamba_kernel": kernel,
+            "git_commit": unit["git_commit"],
+            "git_dirty": unit["git_dirty"],
+            "peak_memory_mb": provenance.peak_memory_mb(),
+            "started_at": self._started,
+            "finished_at": datetime.now(UTC),
+            "wall_seconds": wall,
+            "device_seconds": wall / len(self._trials),
+        }
+
+    def _checkpoint_if_due(self) -> None:
+        waited = time.monotonic() - self._saved_at
+        if not self._training.finished and waited > max(
+            self._unit["checkpoint_seconds"], self._save_took / CHECKPOINT_COST
+        ):
+            self.checkpoint()
+
+    def checkpoint(self) -> None:
+        from orchestrator.saved import snapshot_bytes
+
+        began = time.monotonic()
+        for position, member in enumerate(self._training.members):
+            self._store.put_checkpoint(member.trial.id, snapshot_bytes(self._training.snapshot(position)))
+        self._saved_at = time.monotonic()
+        self._save_took = self._saved_at - began
+        self._log.event("checkpoint written", step=self._training.step, seconds=round(self._save_took, 3))
+
+    def stop(self) -> None:
+        """Leave off cleanly: what is unfinished is checkpointed and its attempts end as interrupted."""
+        if self._open and self._training is not None:
+            if not self._training.finished:
+                self.checkpoint()
+            for trial_id in list(self._open):
+                self._end(trial_id, Outcome.INTERRUPTED, step=getattr(self._training, "step", None))
+        self._log.flush(now=True)
+
+    def _failed(self, error: BaseException) -> TrialError:
+        """Every open attempt of the unit ends with this error, on record before the process is given up."""
+        failure = describe(error)
+        for trial_id in list(self._open):
+            self._end(trial_id, failure.outcome, failure=failure)
+        return TrialError(str(failure.outcome), failure.signature, failure.message, failure.trace)
+
+    def _end(self, trial_id: str, outcome: Outcome, step: int | None = None, failure: Failure | None = None) -> None:
+        self._open.pop(trial_id, None)
+        self._log.event("attempt ended", trial_id=trial_id, outcome=str(outcome), step=step)
+        self._write_attempt(trial_id, "end", outcome=str(outcome), step=step, failure=failure)
+
+    def _write_attempt(
+        self,
+        trial_id: str,
+        event: str,
+        outcome: str | None = None,
+        step: int | None = None,
+        failure: Failure | None = None,
+    ) -> None:
+        row: dict[str, Any] = {
+            "attempt_id": self._attempts[trial_id],
+            "trial_id": trial_id,
+            "driver_id": self._unit["driver_id"],
+            "event": event,
+            "at": datetime.now(UTC),
+            "host": os.uname().nodename,
+            "pid": os.getpid(),
+            "worker": f"{os.uname().nodename}:{os.getpid()}",
+            "device": self._unit["device"],
+            "outcome": outcome,
+            "step": step,
+        }
+        if failure is not None:
+            row |= {
+                "error_type": failure.signature.partition(" ")[0],
+                "error_signature": failure.signature,
+                "error_message": failure.message,
+                "traceback": failure.trace,
+            }
+        self._store.write("attempts", [row])
+
+
+def _size(parameters: dict[str, Any]) -> int:
+    return sum(tensor.numel() * tensor.element_size() for tensor in parameters.values())

@@ -1,0 +1,84 @@
+"""The driver is killed, ten times, at the worst moments; another starts beside it. Every trial ends up with one result."""
+
+import random
+import signal
+import time
+from collections import Counter
+
+import pyarrow.parquet as pq
+
+from orchestrator.plan import make_plan
+from tests.engine.conftest import wait_for
+
+SIXTY = ("main", "--scale", "smoke", "--where", "task=modular_addition,state_machine", "--where", "model!=mamba,transformer")
+
+
+def planned_ids(sweeps) -> set[str]:
+    where = [SIXTY[index + 1] for index, word in enumerate(SIXTY) if word == "--where"]
+    return {planned.trial.id for planned in make_plan(["main"], "smoke", where, None).trials}
+
+
+def rows_on_disk(sweeps) -> Counter:
+    """Every trials row in every part, counted without any of the store's own rules."""
+    counts: Counter = Counter()
+    for path in (sweeps.folder / "runs" / "trials").rglob("*.parquet"):
+        counts.update(pq.read_table(path, columns=["trial_id"])["trial_id"].to_pylist())
+    return counts
+
+
+def test_a_driver_killed_ten_times_loses_nothing_and_repeats_nothing(sweeps):
+    """At seeded moments: before the first trial, in mid-training, between a part's write and its rename, while
+    compacting; with the workers orphaned each time."""
+    wanted = planned_ids(sweeps)
+    moments = random.Random(20251116)
+    crashes = {2: "part-written:9", 4: "curves-written:5", 6: "part-renamed:12", 8: "compacted-written:1"}
+    for turn in range(10):
+        environment = {"ORCH_CRASH_AT": crashes[turn]} if turn in crashes else {}
+        process = sweeps.start("sweep", *SIXTY, "--checkpoint-seconds", "0.2", faults=[["slow", {}]], **environment)
+        if turn == 0:
+            time.sleep(1.5)  # Ray is not even up
+        else:
+            before = len(sweeps.attempts("start"))
+            wait_for(lambda before=before: len(sweeps.attempts("start")) > before or process.poll() is not None)
+            time.sleep(moments.uniform(0.0, 5.0))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    sweeps.run("sweep", *SIXTY)
+    store = sweeps.store
+    assert store.done() == wanted
+    rows = store.read("trials").to_pylist()
+    assert Counter(row["trial_id"] for row in rows) == Counter(dict.fromkeys(wanted, 1))
+    finished = {row["trial_id"]: row["finished_at"] for row in rows}
+    late = [row for row in sweeps.attempts("start") if row["at"] > finished[row["trial_id"]]]
+    assert not late, "a trial was started again after its row was written"
+    curves = store.read("curves").to_pylist()
+    assert Counter(row["trial_id"] for row in curves) == Counter(dict.fromkeys(wanted, 2))
+    assert "nothing to do" in sweeps.run("sweep", *SIXTY).stdout
+
+
+def test_a_second_driver_says_who_holds_the_store_and_stops(sweeps):
+    first = sweeps.start("sweep", *SIXTY, faults=[["slow", {}]])
+    wait_for(lambda: sweeps.attempts("start"))
+    second = sweeps.run("sweep", *SIXTY, expect=2)
+    assert f"process {first.pid} on" in second.stderr
+    assert "--join" in second.stderr
+    first.send_signal(signal.SIGKILL)
+    first.wait()
+    third = sweeps.start("sweep", *SIXTY, faults=[["slow", {}]])
+    before = len(sweeps.attempts("start"))
+    wait_for(lambda: len(sweeps.attempts("start")) > before)  # the dead one's lease holds nobody up
+    third.send_signal(signal.SIGKILL)
+    third.wait()
+
+
+def test_two_drivers_that_join_share_the_work(sweeps):
+    first = sweeps.start("sweep", *SIXTY, "--cpus", "1", faults=[["slow", {}]])
+    wait_for(lambda: sweeps.attempts("start"))
+    second = sweeps.start("sweep", *SIXTY, "--cpus", "1", "--join", faults=[["slow", {}]])
+    for process in (first, second):
+        process.communicate(timeout=240)
+    sweeps.run("sweep", *SIXTY)
+    assert sweeps.store.done() == planned_ids(sweeps)
+    drivers = Counter(row["driver_id"] for row in sweeps.attempts("start"))
+    assert len([count for count in drivers.values() if count >= 5]) == 2, drivers
+    assert sum(drivers.values()) <= len(planned_ids(sweeps)) + 6, "the two did much of the work twice"
