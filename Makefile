@@ -14,8 +14,13 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $(READY)
 
+# A small sweep on this machine's cores: about five minutes on two.
 demo: $(READY)
-	$(BIN)/orch train --model bilinear --task modular_addition --modulus 5 --width 64 --steps 3000
+	$(BIN)/orch sweep demo
+	@echo 'Next:'
+	@echo '  $(BIN)/orch train --model bilinear --task state_machine --steps 1000   # one trial, here'
+	@echo '  $(BIN)/orch plan main --scale laptop                                   # what a sweep would take'
+	@echo '  $(BIN)/orch sweep main --where model=rotation,modulus=5                # and a part of it'
 
 test: $(READY)
 	$(BIN)/pytest
@@ -28,6 +33,9 @@ lint: $(READY)
 bench: $(READY)
 	$(BIN)/python benchmarks/training_step.py
 	$(BIN)/python benchmarks/mamba.py
+	$(BIN)/python benchmarks/overhead.py
+	$(BIN)/python benchmarks/plan.py
+	$(BIN)/python benchmarks/store.py
 
 # Record the golden values anew, after a change of numerics that raised a revision.
 golden: $(READY)

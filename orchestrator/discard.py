@@ -18,5 +18,5 @@ def matching_trials(store: Store, where: list[str], trial_ids: list[str]) -> lis
     chosen = set(trial_ids)
     if where:
         condition = parse_where(where)
-        chosen |= {key for key, config in finished.items() if condition(Trial.from_dict(json.loads(config)))}
+        chosen |= {key for key, config in finished.items() if condition.matches(Trial.from_dict(json.loads(config)))}
     return sorted(chosen)

@@ -6,6 +6,7 @@ comes back to our search algorithm, which knows a lost worker from a bug and iss
 Live objects are kept in `_RUNS` and found by name, because Tune pickles what it is handed.
 """
 
+import enum
 import logging
 import os
 import shutil
@@ -59,6 +60,13 @@ class Work:
         return [trial for trial in self.trials if trial.id not in self.finished]
 
 
+class Turn(enum.Enum):
+    NOW = "now"
+    LATER = "later"
+    NEVER = "never"
+    """Somebody else has finished it."""
+
+
 class Listener(Protocol):
     """Told what happens, in the driver's process. Must not raise: Tune would end the whole sweep."""
 
@@ -70,8 +78,8 @@ class Listener(Protocol):
 
     def tick(self, running: Sequence[Work], num_waiting: int) -> None: ...
 
-    def may_start(self, work: Work) -> bool:
-        """Whether this driver should take it now; otherwise it goes to the end of the queue."""
+    def turn(self, work: Work) -> "Turn":
+        """Whether this driver should take it now."""
         ...
 
     def should_stop(self) -> bool: ...
@@ -111,12 +119,14 @@ def connect(num_cpus: int | None = None) -> Machines:
         os.environ.setdefault(name, "1")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     address = os.environ.get("RAY_ADDRESS")
-    quiet = {"log_to_driver": False, "logging_level": logging.CRITICAL}
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
     if address:
         try:
             ray.init(address=address, **quiet)
         except ConnectionError as error:
-            raise OrchError(f"no Ray cluster answers at RAY_ADDRESS={address} ({error}): start it, or unset it") from None
+            raise OrchError(
+                f"no Ray cluster answers at RAY_ADDRESS={address} ({error}): start it, or unset it"
+            ) from None
     else:
         ray.init(address="local", num_cpus=num_cpus, include_dashboard=False, **quiet)
     found = ray.cluster_resources()
@@ -147,11 +157,11 @@ def _losses_as_actor_errors() -> Iterator[None]:
             exception = kind(str(exception))
         original(self, tracked_actor_task, exception)
 
-    RayActorManager._actor_task_failed = translated
+    RayActorManager._actor_task_failed = translated  # type: ignore[method-assign]
     try:
         yield
     finally:
-        RayActorManager._actor_task_failed = original
+        RayActorManager._actor_task_failed = original  # type: ignore[method-assign]
 
 
 def disconnect() -> None:
@@ -218,11 +228,10 @@ class _Run:
         self.flying: dict[str, tuple[TuneTrial, Work]] = {}
         self.hung: set[str] = set()
         self.streak: list[str] = []
-        self.broken: BrokenSweep | None = None
+        self.broken: OrchError | None = None
         self.count = 0
         self.store = Store.open(options.store)
-        commit, dirty = provenance.git_state()
-        self.git: dict[str, Any] = {"git_commit": commit, "git_dirty": dirty}
+        self.git_commit, self.git_dirty = provenance.git_state()
 
     @property
     def stopping(self) -> bool:
@@ -231,9 +240,11 @@ class _Run:
     def next_work(self) -> Work | None:
         for _ in range(len(self.queue)):
             work = self.queue.popleft()
-            if self.listener.may_start(work):
+            turn = self.listener.turn(work)
+            if turn is Turn.NOW:
                 return work
-            self.queue.append(work)
+            if turn is Turn.LATER:
+                self.queue.append(work)
         return None
 
     def unit(self, work: Work) -> Unit:
@@ -250,7 +261,8 @@ class _Run:
             checkpoint_seconds=options.checkpoint_seconds,
             weights_limit=options.weights_limit,
             training=options.training,
-            **self.git,
+            git_commit=self.git_commit,
+            git_dirty=self.git_dirty,
         )
 
     def ended(self, tune_id: str, error: bool) -> None:
@@ -260,11 +272,16 @@ class _Run:
             return
         failure = self._failure(tune_id, tune_trial)
         work.history.append(failure)
-        if not failure.written:
-            self._end_attempts(work, failure)
+        if failure.store_lost:
+            self.broken = OrchError(failure.message)
+        elif not failure.written:
+            try:
+                self._end_attempts(work, failure)
+            except OrchError as lost:
+                self.broken = lost
         again = worth_another_try(work.history) and not self.stopping
         self.streak.append(failure.signature)
-        if len(self.streak) >= SAME_IN_A_ROW and len(set(self.streak[-SAME_IN_A_ROW:])) == 1:
+        if self.broken is None and len(self.streak) >= SAME_IN_A_ROW and len(set(self.streak[-SAME_IN_A_ROW:])) == 1:
             self.broken = BrokenSweep(
                 f"{SAME_IN_A_ROW} attempts in a row failed alike ({failure.signature}): nothing more was started."
                 " Mend it, then run orch resume; orch failures has the traceback"
@@ -280,7 +297,9 @@ class _Run:
             return Failure(Outcome.HUNG, "hung", f"no progress for {seconds:g} s: the worker was ended")
         error = _raised(tune_trial)
         if isinstance(error, KilledForMemory):
-            return Failure(Outcome.OUT_OF_MEMORY, "killed for memory", "Ray ended the worker to save memory", str(error))
+            return Failure(
+                Outcome.OUT_OF_MEMORY, "killed for memory", "Ray ended the worker to save memory", str(error)
+            )
         if isinstance(error, RayActorError):
             return Failure(Outcome.LOST, "lost worker", "the worker process or its machine is gone", str(error))
         cause = error.cause if isinstance(error, RayTaskError) else error
@@ -419,7 +438,7 @@ class Worker(tune.Trainable):
         return True
 
     def step(self) -> dict[str, Any]:
-        # Here rather than in setup: an exception in a step is reported with its traceback, one in setup is a lost actor.
+        # Not in setup: an exception in a step is reported with its traceback, one in setup as a lost actor.
         if self._running is None:
             self._running = UnitRun(self._unit)
         report = self._running.run_for(REPORT_SECONDS)

@@ -4,8 +4,8 @@ import re
 import traceback
 from dataclasses import dataclass
 
+from orchestrator.errors import StoreFull, StoreUnreachable
 from orchestrator.store import Outcome
-
 
 ENDED_WELL = {Outcome.FINISHED, Outcome.DIVERGED}
 MOST_OUT_OF_MEMORY = 3
@@ -25,18 +25,19 @@ class Failure:
     trace: str = ""
     written: bool = False
     """Whether the worker has put it on record itself; a worker that is gone could not."""
+    store_lost: bool = False
+    """The store is full or out of reach: nothing that goes on could be kept."""
 
 
 class TrialError(Exception):
     """What a worker raises when a trial failed: a failure that travels to the driver."""
 
-    def __init__(self, outcome: str, signature: str, message: str, trace: str):
-        super().__init__(outcome, signature, message, trace)
+    def __init__(self, failure: Failure):
+        super().__init__(failure)
 
     @property
     def failure(self) -> Failure:
-        outcome, *rest = self.args
-        return Failure(Outcome(outcome), *rest, written=True)
+        return self.args[0]
 
 
 def describe(error: BaseException) -> Failure:
@@ -48,7 +49,8 @@ def describe(error: BaseException) -> Failure:
     signature = f"{type(error).__name__} in {place}: {_without_numbers(message)}"
     is_memory = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
     outcome = Outcome.OUT_OF_MEMORY if is_memory else Outcome.FAILED
-    return Failure(outcome, signature, message, "".join(traceback.format_exception(error)))
+    lost = isinstance(error, (StoreFull, StoreUnreachable))
+    return Failure(outcome, signature, message, "".join(traceback.format_exception(error)), store_lost=lost)
 
 
 def _without_numbers(text: str) -> str:

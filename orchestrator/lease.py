@@ -77,6 +77,7 @@ class Lease:
         self._started_at = datetime.now(UTC).isoformat(timespec="seconds")
         self._claims: set[str] = set()
         self._others: frozenset[str] = frozenset()
+        self._num_others = 0
         self._lock = threading.Lock()
         self._leave = threading.Event()
         self.counts: dict[str, Any] = {}
@@ -93,8 +94,26 @@ class Lease:
         self._thread.join()
         self._store.delete(f"drivers/{self.driver_id}.json")
 
+    @property
+    def shared(self) -> bool:
+        """Whether another driver is at work on this store."""
+        return self._num_others > 0
+
     def claim(self, trial_ids: list[str]) -> bool:
         """Take these trials, unless another live driver has one of them."""
+        if not self.shared:
+            with self._lock:
+                self._claims.update(trial_ids)
+            return True
+        # Trials may be shorter than a heartbeat: look, take, and tell at once. Whoever looks in between takes it too,
+        # and one of the two results counts.
+        self._look_around()
+        taken = self._take(trial_ids)
+        if taken:
+            self._write()
+        return taken
+
+    def _take(self, trial_ids: list[str]) -> bool:
         with self._lock:
             if not self._others.isdisjoint(trial_ids):
                 return False
@@ -133,12 +152,15 @@ class Lease:
     def _look_around(self) -> None:
         """What others have claimed. The files of the dead are cleared away."""
         claimed: set[str] = set()
+        num_others = 0
         for other in drivers(self._store):
             if other.driver_id == self.driver_id:
                 continue
             if other.alive:
                 claimed |= other.claims
+                num_others += 1
             elif time.time() - other.beat > 10 * DEAD_AFTER_SECONDS:
                 self._store.delete(f"drivers/{other.driver_id}.json")
         with self._lock:
             self._others = frozenset(claimed)
+            self._num_others = num_others

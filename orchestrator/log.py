@@ -8,6 +8,7 @@ from collections import deque
 from datetime import UTC, datetime
 from typing import Any
 
+from orchestrator.errors import OrchError
 from orchestrator.store import Store, scrub
 
 FLUSH_SECONDS = 5.0
@@ -34,8 +35,12 @@ class StoreLog:
 
     def flush(self, now: bool = False) -> None:
         if self._pending and (now or time.monotonic() - self._flushed_at > FLUSH_SECONDS):
-            self._store.put_bytes(f"logs/{self._name}.jsonl", ("\n".join(self._lines) + "\n").encode())
-            self._flushed_at, self._pending = time.monotonic(), False
+            self._flushed_at = time.monotonic()
+            try:
+                self._store.put_bytes(f"logs/{self._name}.jsonl", ("\n".join(self._lines) + "\n").encode())
+            except OrchError:
+                return  # a log must not be what ends a sweep; the lines are kept for the next time
+            self._pending = False
 
 
 @functools.lru_cache(maxsize=4)

@@ -47,7 +47,10 @@ class Progress:
             if tally.best is None or accuracy > tally.best:
                 tally.best, tally.best_label = accuracy, summary["label"]
         text = f"{summary['label']}: {summary['validation_accuracy']:.2f}, far {summary['ood_accuracy']:.2f}"
-        self.newest = [*self.newest[-2:], f"{text} ({summary['stop_reason'].replace('_', ' ')}, {summary['steps']:,} steps)"]
+        self.newest = [
+            *self.newest[-2:],
+            f"{text} ({summary['stop_reason'].replace('_', ' ')}, {summary['steps']:,} steps)",
+        ]
 
     @property
     def rate_per_minute(self) -> float:

@@ -52,7 +52,7 @@ def machine(device: str, threads: int) -> dict[str, Any]:
 
 
 def reset_peak_memory() -> None:
-    """Start measuring anew: a worker process outlives its trials. Where the system cannot, the peak is the process's."""
+    """Start anew: a worker process outlives its trials. Where the system cannot, the peak is the process's."""
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:

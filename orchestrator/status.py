@@ -40,7 +40,8 @@ class Status:
 def read_status(store: Store) -> Status:
     alive = [driver for driver in drivers(store) if driver.alive]
     claimed = frozenset().union(*(driver.claims for driver in alive))
-    sweeps, missing_seconds = [], {}
+    sweeps: list[SweepStatus] = []
+    missing_seconds: dict[str, float] = {}
     for request in recorded_requests(store):
         plan = make_plan(list(request.sweeps), request.scale, list(request.where), store)
         states = Counter(planned.state for planned in plan.trials)

@@ -24,6 +24,7 @@ from orchestrator.worker import DEFAULT_TRAINING
 LONG_SECONDS = 24 * 3600
 COMPACT_SECONDS = 30.0
 COMPACT_PARTS = 256
+LOOK_SECONDS = 1.0
 
 
 class StoreHeld(OrchError):
@@ -71,6 +72,8 @@ class Summary:
     seconds: float
     stopped: str
     """Why it stopped before everything was done; empty if it did not."""
+    trial_ids: frozenset[str] = frozenset()
+    """All that was asked for, done before or now."""
 
 
 def run_sweeps(requests: Sequence[Request], store: Store, options: Options, say: Callable[[str], None]) -> Summary:
@@ -78,10 +81,14 @@ def run_sweeps(requests: Sequence[Request], store: Store, options: Options, say:
     from orchestrator import driver
 
     plans = [make_plan(list(request.sweeps), request.scale, list(request.where), store) for request in requests]
+    for request, plan in zip(requests, plans, strict=True):
+        if not plan.trials:
+            raise OrchError(f"no trial matches {request.description}: loosen --where; orch plan shows what there is")
     todo = _to_do(plans)
     if not todo:
         waiting = sum(plan.waiting.total() for plan in plans)
-        return Summary(finished=0, failed={}, left=0, waiting=waiting, seconds=0.0, stopped="")
+        ids = _asked_for(plans)
+        return Summary(finished=0, failed={}, left=0, waiting=waiting, seconds=0.0, stopped="", trial_ids=ids)
     _check_holders(store, options)
     started = time.monotonic()
     machines = driver.connect(options.num_cpus)
@@ -100,6 +107,7 @@ def run_sweeps(requests: Sequence[Request], store: Store, options: Options, say:
     finally:
         driver.disconnect()
     summary.seconds = time.monotonic() - started
+    summary.trial_ids = _asked_for(plans)
     if options.on_finish:
         _notify(options.on_finish, summary)
     return summary
@@ -107,18 +115,19 @@ def run_sweeps(requests: Sequence[Request], store: Store, options: Options, say:
 
 def _to_do(plans: Sequence[Plan]) -> dict[str, PlannedTrial]:
     """What is missing, each trial once: a canary of every model and task first, then the longest first."""
-    missing = {
-        planned.trial.id: planned
-        for plan in plans
-        for planned in plan.trials
-        if planned.left
-    }
+    missing = {planned.id: planned for plan in plans for planned in plan.trials if planned.left}
     by_length = sorted(missing.values(), key=lambda planned: -planned.seconds)
     canaries = {}
     for planned in reversed(by_length):  # the shortest of its kind
         canaries[planned.trial.model.name, planned.trial.task.name] = planned
-    first = sorted({planned.trial.id: planned for planned in canaries.values()}.values(), key=lambda each: -each.seconds)
+    first = sorted(
+        {planned.trial.id: planned for planned in canaries.values()}.values(), key=lambda each: -each.seconds
+    )
     return {planned.trial.id: planned for planned in [*first, *by_length]}
+
+
+def _asked_for(plans: Sequence[Plan]) -> frozenset[str]:
+    return frozenset(planned.id for plan in plans for planned in plan.trials)
 
 
 def _check_holders(store: Store, options: Options) -> None:
@@ -146,7 +155,7 @@ def recorded_requests(store: Store) -> list[Request]:
 
 def find_trial(store: Store, trial_id: str) -> Trial:
     """The trial of this id (or its beginning), among all that this store was ever asked for."""
-    known = {}
+    known: dict[str, Trial] = {}
     for request in recorded_requests(store):
         plan = make_plan(list(request.sweeps), request.scale, list(request.where), store)
         known |= {planned.trial.id: planned.trial for planned in plan.trials}
@@ -189,6 +198,8 @@ class _Session:
         self._failed: dict[str, str] = {}
         self._waiting_for_others: set[str] = set()
         self._running: set[str] = set()
+        self._done: set[str] = set()
+        self._looked_at = -LOOK_SECONDS
 
     def run(self) -> Summary:
         from orchestrator import driver
@@ -210,8 +221,11 @@ class _Session:
                 attempted |= set(todo)
                 self._start_display(todo)
                 self._log.event("sweep started", trials=len(todo), machines=self._machines.description)
+                work = [driver.Work([planned.trial]) for planned in todo.values()]
+                if self._lease.shared:
+                    work.reverse()  # the other driver began at the front
                 with self._display:
-                    driver.run([driver.Work([each.trial]) for each in todo.values()], self._machines, run_options, self)
+                    driver.run(work, self._machines, run_options, self)
                 # What waited for results may have them now.
                 again = [make_plan(list(r.sweeps), r.scale, list(r.where), self._store) for r in self._requests]
                 todo = {key: planned for key, planned in _to_do(again).items() if key not in attempted}
@@ -240,13 +254,24 @@ class _Session:
 
     # The driver's listener.
 
-    def may_start(self, work: Any) -> bool:
+    def turn(self, work: Any) -> Any:
+        from orchestrator.driver import Turn
+
         ids = [trial.id for trial in work.open_trials]
+        if self._lease.shared and set(ids) <= self._done_by_anyone():
+            self._waiting_for_others.difference_update(ids)
+            return Turn.NEVER
         if self._lease.claim(ids):
             self._waiting_for_others.difference_update(ids)
-            return True
+            return Turn.NOW
         self._waiting_for_others.update(ids)
-        return False
+        return Turn.LATER
+
+    def _done_by_anyone(self) -> set[str]:
+        """Asked for every unit while the work is shared, so read now and then."""
+        if time.monotonic() - self._looked_at > LOOK_SECONDS:
+            self._done, self._looked_at = self._store.done(), time.monotonic()
+        return self._done
 
     def started(self, work: Any) -> None:
         for trial in work.open_trials:
@@ -273,7 +298,9 @@ class _Session:
     def failed(self, work: Any, failure: Failure, again: bool) -> None:
         ids = [trial.id for trial in work.open_trials]
         self._no_longer_running(ids)
-        self._log.event("unit failed", trials=ids, outcome=str(failure.outcome), signature=failure.signature, again=again)
+        self._log.event(
+            "unit failed", trials=ids, outcome=str(failure.outcome), signature=failure.signature, again=again
+        )
         if not again:
             for trial_id in ids:
                 self._failed[trial_id] = str(failure.outcome)
@@ -286,7 +313,11 @@ class _Session:
             self._stopped = "time is up"
         if not running and num_waiting and len(self._waiting_for_others) >= num_waiting:
             self._stopped = "the rest is with other drivers"
-        self._lease.counts = {"finished": self._num_finished, "failed": len(self._failed), "running": len(self._running)}
+        self._lease.counts = {
+            "finished": self._num_finished,
+            "failed": len(self._failed),
+            "running": len(self._running),
+        }
         self._log.flush()
         self._display.show()
 

@@ -1,9 +1,10 @@
 """What a worker process does with a unit of work: train it, checkpoint it, write its rows. Knows nothing of Ray.
 
-A unit is a plain dictionary, because it travels: see `Unit`. The order of writes is what makes a crash harmless: weights,
-then the row that says a trial is done, then the checkpoint goes, then the attempt ends.
+A unit is a plain dictionary, because it travels: see `Unit`. The order of writes makes a crash harmless: weights, then
+the row that says a trial is done, then the checkpoint goes, then the attempt ends.
 """
 
+import dataclasses
 import importlib
 import os
 import time
@@ -11,9 +12,9 @@ from datetime import UTC, datetime
 from typing import Any, TypedDict
 
 from orchestrator import provenance
-from orchestrator.errors import DamagedFile
-from orchestrator.log import worker_log
+from orchestrator.errors import DamagedFile, OrchError
 from orchestrator.failure import Failure, TrialError, describe
+from orchestrator.log import worker_log
 from orchestrator.result import StopReason
 from orchestrator.store import Outcome, Store, curve_rows, trial_row
 from orchestrator.trial import Trial
@@ -189,9 +190,13 @@ class UnitRun:
     def _failed(self, error: BaseException) -> TrialError:
         """Every open attempt of the unit ends with this error, on record before the process is given up."""
         failure = describe(error)
-        for trial_id in list(self._open):
-            self._end(trial_id, failure.outcome, failure=failure)
-        return TrialError(str(failure.outcome), failure.signature, failure.message, failure.trace)
+        try:
+            for trial_id in list(self._open):
+                self._end(trial_id, failure.outcome, failure=failure)
+        except OrchError as lost:
+            # The very store that the record belongs in may be what failed: the driver is told all the same.
+            return TrialError(dataclasses.replace(failure, store_lost=True, message=str(lost)))
+        return TrialError(dataclasses.replace(failure, written=True))
 
     def _end(self, trial_id: str, outcome: Outcome, step: int | None = None, failure: Failure | None = None) -> None:
         self._open.pop(trial_id, None)

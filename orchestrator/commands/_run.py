@@ -6,6 +6,9 @@ from typing import Any
 
 import click
 
+SMALL_SWEEP = 40
+"""Sweeps up to this many trials end with a table of what they found."""
+
 
 def run_options(command: Callable) -> Callable:
     """The options of commands that run trials."""
@@ -15,10 +18,14 @@ def run_options(command: Callable) -> Callable:
         click.option("--max-hours", type=float, help="Stop cleanly after this long."),
         click.option("--cpus", type=int, help="Use this many CPU cores of this machine. [all]"),
         click.option("--checkpoint-seconds", default=60.0, show_default=True, help="Time between checkpoints."),
-        click.option("--hang-seconds", default=1800.0, show_default=True, help="End a worker without progress after this."),
+        click.option(
+            "--hang-seconds", default=1800.0, show_default=True, help="End a worker without progress after this."
+        ),
         click.option("--weights-mb", default=8.0, show_default=True, help="Keep trained weights up to this size."),
         click.option("--gpus-per-trial", default=1.0, show_default=True, help="GPUs per trial; 0.25 puts four on one."),
-        click.option("--on-finish", metavar="COMMAND", help="Run this at the end; ORCH_FINISHED and others say what was."),
+        click.option(
+            "--on-finish", metavar="COMMAND", help="Run this at the end; ORCH_FINISHED and others say what was."
+        ),
         click.option("--verbose", is_flag=True, help="Print the driver's log."),
         click.option("--quiet", is_flag=True, help="Print only the summary."),
     ]
@@ -59,7 +66,8 @@ def run(requests: Sequence[Any], store_location: str, given: dict[str, Any]) -> 
         if not given["quiet"]:
             click.echo(text, err=True)
 
-    summary = run_sweeps(requests, Store.open(store_location), options, say)
+    opened = Store.open(store_location)
+    summary = run_sweeps(requests, opened, options, say)
     if not summary.finished and not summary.failed and not summary.left and not summary.stopped:
         click.echo("nothing to do: every trial has its result" if not summary.waiting else "nothing can start yet")
     else:
@@ -71,6 +79,12 @@ def run(requests: Sequence[Any], store_location: str, given: dict[str, Any]) -> 
         click.echo(f"{summary.waiting:,} trials wait for results of others: orch plan says which")
     if summary.stopped:
         click.echo(f"stopped: {summary.stopped}; {summary.left:,} trials are left: orch resume goes on")
+    if summary.trial_ids and len(summary.trial_ids) <= SMALL_SWEEP:
+        from orchestrator.lengths import length_rows
+        from orchestrator.tables import print_rows
+
+        if rows := length_rows(opened, summary.trial_ids):
+            print_rows(rows, title="Accuracy by number of inputs (0 chance, 1 perfect), the best learning rate of each")
     if summary.stopped == "interrupted":
         sys.exit(130)
     if summary.failed or summary.left:

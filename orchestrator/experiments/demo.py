@@ -1,7 +1,7 @@
-"""The paper in ten small trials, the same at every scale: which models learn parity and addition modulo 3, and how far.
+"""Twenty small trials, the same at every scale: who learns parity and addition modulo 3, and to what length.
 
-All learn lengths up to 10. At 500 inputs the real diagonal still has parity and no more, 2x2 blocks and the full
-bilinear model have both, and the transformer has neither.
+Each model is trained with two learning rates, of which the better counts. At 500 inputs the real diagonal has parity
+and no more; 2x2 blocks, the full bilinear model and the LSTM have both; the transformer has neither.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ SMALL = Scale(
     width=64,
     steps=3000,
     eval_every=100,
-    learning_rates=(3e-4,),
+    learning_rates=(3e-3, 3e-4),
     seeds=(0,),
     moduli=(2, 3),
     samples=1024,

@@ -6,6 +6,7 @@ another process may have deleted what was there a moment ago. Every other failur
 
 import contextlib
 import errno
+import os
 from collections.abc import Iterator
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
@@ -67,6 +68,9 @@ def reaching(location: str, what: str) -> Iterator[None]:
     except FileNotFoundError:
         raise
     except (OSError, ValueError) as error:
+        if getattr(error, "errno", None) == errno.ESTALE:
+            # A network file system's word for a file that another machine has deleted.
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)) from None
         if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
             raise StoreFull(f"the store at {location} is full: free space, then run orch resume") from None
         reason = " ".join(scrub(getattr(error, "strerror", None) or str(error)).split())

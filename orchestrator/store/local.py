@@ -62,21 +62,30 @@ class LocalFiles:
         return found
 
     def _sizes_into(self, found: dict[str, int], folder: str) -> None:
-        folders = []
-        try:
-            with os.scandir(self._root / folder) as entries:
-                for entry in entries:
-                    if entry.name.startswith("."):
-                        continue
-                    if entry.is_dir():
-                        folders.append(entry.name)
-                        continue
-                    with contextlib.suppress(FileNotFoundError):
-                        found[f"{folder}/{entry.name}"] = entry.stat().st_size
-        except FileNotFoundError:
-            return
-        for name in sorted(folders):
-            self._sizes_into(found, f"{folder}/{name}")
+        """Asks for subfolders anew after each one, because the next may have been created only meanwhile."""
+        visited = ""
+        while True:
+            sizes, folders = self._scan(folder)
+            if not visited:
+                found.update(sizes)
+            later = [name for name in folders if name > visited]
+            if not later:
+                return
+            visited = min(later)
+            self._sizes_into(found, f"{folder}/{visited}")
+
+    def _scan(self, folder: str) -> tuple[dict[str, int], list[str]]:
+        sizes, folders = {}, []
+        with contextlib.suppress(FileNotFoundError), os.scandir(self._root / folder) as entries:
+            for entry in entries:
+                if entry.name.startswith("."):
+                    continue
+                if entry.is_dir():
+                    folders.append(entry.name)
+                    continue
+                with contextlib.suppress(FileNotFoundError):
+                    sizes[f"{folder}/{entry.name}"] = entry.stat().st_size
+        return sizes, folders
 
     def exists(self) -> bool:
         with reaching(self.location, "read"), contextlib.suppress(FileNotFoundError), os.scandir(self._root) as entries:

@@ -36,7 +36,6 @@ class Kept:
     data: pa.Table | None = None
     parts: set[str] = field(default_factory=set)
     """Paths of all parts whose rows are here, present or long since merged into others."""
-    version: int = 0
 
 
 class Shelf:
@@ -53,8 +52,8 @@ class Shelf:
         listed = self.files.sizes(self.table)
         return [Part(path, size) for path, size in listed.items() if _is_part(path) and path not in self._shunned]
 
-    def read(self, columns: Sequence[str] | None = None) -> tuple[pa.Table, int]:
-        """Every row there is, those that do not count included, and a number that changes when there are more.
+    def read(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """Every row there is, those that do not count included; the same object as before while there are no new ones.
 
         The columns are those asked for and those that identify a row; all if none are named.
         """
@@ -64,7 +63,7 @@ class Shelf:
             for _ in self.passes():
                 if self._read_new(kept, wanted):
                     break
-            return kept.data, kept.version
+            return kept.data
 
     def _wanted(self, columns: Sequence[str] | None) -> tuple[str, ...] | None:
         if columns is None or None in self._kept:
@@ -99,8 +98,7 @@ class Shelf:
             self._cache.prune(self.table, {part.path for part in parts})
         if new or kept.data is None:
             rows = union([*([] if kept.data is None else [kept.data]), *new])
-            kept.data = unique(self.table, conform(self.table, rows, wanted)).combine_chunks()
-            kept.version += 1
+            kept.data = unique(self.table, conform(self.table, rows, wanted))
         return complete
 
     def _is_known(self, part: Part, kept: Kept) -> bool:

@@ -37,7 +37,7 @@ class Store:
         self._files = open_files(self.uri)
         cache = PartCache(self.location) if self._files.local_path("") is None else None
         self._shelves = {table: Shelf(table, self._files, cache) for table in SCHEMAS}
-        self._answers: dict[tuple[str, tuple[str, ...] | None], tuple[tuple[int, ...], pa.Table]] = {}
+        self._answers: dict[tuple[str, tuple[str, ...] | None], tuple[tuple[pa.Table, ...], pa.Table]] = {}
 
     @classmethod
     def open(cls, location: str | os.PathLike[str] = DEFAULT_STORE) -> "Store":
@@ -87,26 +87,23 @@ class Store:
 
     def read(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
         """The rows that count, each once: of each trial the first result that was not withdrawn, and its curves."""
-        versions, answer = self._read(table, columns)
+        sources = self._sources(table, columns)
         key = (table, None if columns is None else tuple(columns))
-        if key not in self._answers or self._answers[key][0] != versions:
-            rows = answer()
-            self._answers[key] = (versions, rows if columns is None else _select(table, rows, columns))
-        return self._answers[key][1]
+        before, answer = self._answers.get(key, ((), None))
+        if answer is None or any(new is not old for new, old in zip(sources, before, strict=True)):
+            answer = _answer(table, *sources)
+            answer = answer if columns is None else _select(table, answer, columns)
+            self._answers[key] = (sources, answer)
+        return answer
 
-    def _read(self, table: str, columns: Sequence[str] | None) -> Any:
-        """What has been read of the tables that matter, in versions, and how to find the rows that count."""
+    def _sources(self, table: str, columns: Sequence[str] | None) -> tuple[pa.Table, ...]:
+        """All rows of the tables that an answer depends on, and of the table asked for last: a trial's curves are
+        written before the trial, so who then reads the curves has those of every trial."""
         if table not in ("trials", "curves"):
-            data, version = self._shelf(table).read(columns)
-            return (version,), lambda: data
-        trials, trials_version = self._shelves["trials"].read(columns if table == "trials" else ("trial_id",))
-        withdrawn, withdrawn_version = self._shelves["withdrawn"].read()
-        if table == "trials":
-            return (trials_version, withdrawn_version), lambda: standing(trials, withdrawn)
-        # Read after the trials, so that every trial that is there has its curves.
-        curves, curves_version = self._shelves["curves"].read(columns)
-        versions = (curves_version, trials_version, withdrawn_version)
-        return versions, lambda: standing_curves(curves, standing(trials, withdrawn), withdrawn)
+            return (self._shelf(table).read(columns),)
+        trials = self._shelves["trials"].read(columns if table == "trials" else ("trial_id",))
+        withdrawn = self._shelves["withdrawn"].read()
+        return (trials, withdrawn) if table == "trials" else (trials, withdrawn, self._shelves["curves"].read(columns))
 
     def done(self) -> set[str]:
         """The ids of the trials that need not be run."""
@@ -118,8 +115,7 @@ class Store:
         Nothing is erased. A result written later, by another attempt, counts again.
         """
         wanted = set(trial_ids)
-        trials, _ = self._shelves["trials"].read(("trial_id",))
-        withdrawn, _ = self._shelves["withdrawn"].read()
+        trials, withdrawn = self._sources("trials", ("trial_id",))
         gone = set(zip(withdrawn["trial_id"].to_pylist(), withdrawn["attempt_id"].to_pylist(), strict=True))
         results = zip(trials["trial_id"].to_pylist(), trials["attempt_id"].to_pylist(), strict=True)
         found = [result for result in results if result[0] in wanted and result not in gone]
@@ -189,6 +185,15 @@ class Store:
 
     def delete(self, path: str) -> None:
         self._files.delete(_checked(path))
+
+
+def _answer(table: str, *sources: pa.Table) -> pa.Table:
+    if table == "trials":
+        return standing(*sources)
+    if table == "curves":
+        trials, withdrawn, curves = sources
+        return standing_curves(curves, standing(trials, withdrawn), withdrawn)
+    return sources[0]
 
 
 def _select(table: str, rows: pa.Table, columns: Sequence[str]) -> pa.Table:

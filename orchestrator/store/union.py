@@ -18,7 +18,7 @@ def union(tables: Iterable[pa.Table]) -> pa.Table | None:
                 break
         else:
             alike.append([table])
-    merged = [pa.concat_tables(group) for group in alike]
+    merged = [pa.concat_tables(group).combine_chunks() for group in alike]
     if len(merged) > 1:
         kinds: dict[str, pa.DataType] = {}
         for table in merged:

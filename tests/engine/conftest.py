@@ -58,7 +58,10 @@ class Sweeps:
         for process in self._processes:
             if process.poll() is None:
                 process.send_signal(signal.SIGKILL)
-                process.wait()
+            process.wait()
+            for pipe in (process.stdout, process.stderr):
+                if pipe is not None:
+                    pipe.close()
 
 
 def wait_for(condition: Callable[[], Any], seconds: float = 90.0) -> Any:

@@ -30,7 +30,7 @@ def test_a_worker_killed_in_mid_trial_costs_nothing_and_changes_nothing(sweeps):
     wait_for(lambda: list((sweeps.folder / "runs" / "checkpoints").glob("*.safetensors")))
     first = sweeps.attempts("start")[0]
     os.kill(first["pid"], signal.SIGKILL)
-    output, errors = process.communicate(timeout=120)
+    _, errors = process.communicate(timeout=120)
     assert process.returncode == 0, errors
     assert [row["outcome"] for row in sweeps.attempts("end")] == ["lost", "finished"]
     assert sweeps.attempts("start")[1]["pid"] != first["pid"]
@@ -94,9 +94,7 @@ def test_each_kind_of_failure_is_recorded_and_only_those_trials_are_resumed(swee
 def test_a_diverged_trial_is_a_result(sweeps, monkeypatch):
     from orchestrator.worker import UnitRun
 
-    trial = Trial.from_dict(
-        dataclasses.replace(_any_trial(), learning_rate=1e38).to_dict()
-    )
+    trial = Trial.from_dict(dataclasses.replace(_any_trial(), learning_rate=1e38).to_dict())
     unit = {
         "trials": [trial.to_dict()], "attempts": {trial.id: "a1"}, "store": sweeps.location, "driver_id": "d",
         "device": "cpu", "threads": 1, "checkpoint_seconds": 60.0, "weights_limit": 0,
@@ -116,7 +114,9 @@ def _any_trial() -> Trial:
 
 
 def test_a_broken_image_stops_the_sweep_and_is_named(sweeps):
-    result = sweeps.run("sweep", "main", "--scale", "smoke", "--where", "task=modular_addition", faults=[["raise", {}]], expect=2)
+    result = sweeps.run(
+        "sweep", "main", "--scale", "smoke", "--where", "task=modular_addition", faults=[["raise", {}]], expect=2
+    )
     assert "20 attempts in a row failed alike" in result.stderr
     assert "RuntimeError in" in result.stderr
     assert "Traceback" not in result.stderr

@@ -126,6 +126,13 @@ def test_a_failure_is_forgotten_once_the_trial_was_tried_again(store, later):
     assert states(make_plan(["main"], "smoke", [], store))[trial.id] == State.TO_DO
 
 
+def test_of_a_start_and_an_end_at_one_moment_the_end_is_the_later(store):
+    trial = smoke_trials()[0]
+    attempt(store, trial, 0, "end", "failed")
+    attempt(store, trial, 0, "start")
+    assert states(make_plan(["main"], "smoke", [], store))[trial.id] == State.FAILED
+
+
 def test_a_failed_trial_that_has_finished_since_is_done(store):
     trial = smoke_trials()[0]
     attempt(store, trial, 0, "start")

@@ -173,6 +173,12 @@ def test_what_two_sweeps_ask_for_is_there_once_with_both_names(dependent):
     assert len(shared) == 2
 
 
+def test_a_sweep_that_asks_twice_gets_one_trial(dependent, monkeypatch):
+    trial = SMOKE.trial(SMOKE.task("dihedral", 3), SMOKE.model("rnn"), learning_rate=1e-3, seed=0)
+    monkeypatch.setattr("tests.orchestrator.dependent.trials", lambda scale, results: [trial, trial])
+    assert [wanted.sweeps for wanted in expand(["dependent"], SMOKE, Results.none()).wanted.values()] == [["dependent"]]
+
+
 def test_all_is_every_sweep_but_the_demo():
     assert set(resolve(["all"])) == SWEEPS.keys() - {"demo"}
     assert resolve(["main", "all", "main"])[0] == "main"

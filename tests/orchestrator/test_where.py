@@ -69,6 +69,11 @@ def test_a_trial_without_the_setting_has_none_of_its_values():
     assert {trial.model.name for trial in chosen("rank!=256")} == {trial.model.name for trial in TRIALS} - {"factored"}
 
 
+def test_seed_means_the_initialisations():
+    trial = make_trial("dihedral", "rnn", init_seed=1, data_seed=2, eval_seed=3)
+    assert [seed for seed in range(5) if parse_where([f"seed={seed}"]).matches(trial)] == [1]
+
+
 def test_a_name_is_never_taken_from_a_property_of_another_model():
     mamba = make_trial("dihedral", "mamba", width=8, expansion=2)
     assert parse_where(["expansion=2"]).matches(mamba)

@@ -69,15 +69,16 @@ def test_a_damaged_part_that_cannot_be_moved_is_skipped(tmp_path, monkeypatch):
     assert damaged.exists()
 
 
-def test_a_passing_failure_to_read_is_an_error_and_sets_nothing_aside(tmp_path, monkeypatch):
+@pytest.mark.parametrize("place", ["builtins.open", "pyarrow.parquet.ParquetFile.read"])
+def test_a_passing_failure_to_read_is_an_error_and_sets_nothing_aside(tmp_path, monkeypatch, place):
     store = Store.open(tmp_path)
     write_example(store)
 
-    def fail(part, *arguments):
+    def fail(*arguments, **options):
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     with monkeypatch.context() as patch:
-        patch.setattr("orchestrator.store.shelf.Shelf._source", fail)
+        patch.setattr(place, fail)
         with pytest.raises(StoreUnreachable, match="Input/output error"):
             store.done()
     assert not (tmp_path / "damaged").exists()
@@ -99,6 +100,21 @@ def test_a_part_merged_between_listing_and_reading_is_found_where_it_went(tmp_pa
     monkeypatch.setattr(shelf, "parts", list_then_lose)
     assert store.done() == ids(range(3))
     assert len(parts(tmp_path, "trials")) == 1
+
+
+def test_a_part_deleted_by_another_machine_of_a_network_file_system_is_looked_for_again(tmp_path, monkeypatch):
+    store = Store.open(tmp_path)
+    write_example(store)
+    source, stale = store._shelves["trials"]._source, [OSError(errno.ESTALE, os.strerror(errno.ESTALE))]
+
+    def stale_at_first(part):
+        if stale:
+            raise stale.pop()
+        return source(part)
+
+    monkeypatch.setattr(store._shelves["trials"], "_source", stale_at_first)
+    assert store.done() == ids([0])
+    assert not stale
 
 
 def test_files_that_are_no_parts_are_left_alone(tmp_path):

@@ -89,8 +89,9 @@ def test_files_are_put_replaced_listed_and_deleted(store):
     assert store.get_checkpoint("t") is None
     store.put_json("drivers/d.json", {"beat": 1})
     assert store.list_json("drivers") == {"d": {"beat": 1}}
-    store.put_bytes("logs/a/b.txt", b"x")
+    store.put_bytes("logs/a/b.txt", b"")
     assert store.list_files("logs") == ["logs/a/b.txt"]
+    assert store.get_bytes("logs/a/b.txt") == b""
 
 
 def test_a_part_is_sent_in_one_request(bucket, store, monkeypatch):
@@ -190,6 +191,17 @@ def test_a_bucket_that_is_not_there_is_not_an_empty_store(bucket):
     for use in (store.verify, lambda: write_example(store)):
         with pytest.raises(StoreUnreachable, match=r"cannot write to the store at s3://misspelt/some/folder.*check"):
             use()
+
+
+def test_a_part_cut_short_on_its_way_is_an_error_and_damages_nothing(bucket, store, monkeypatch):
+    write_example(store)
+    get = store._files.get
+    with monkeypatch.context() as patch:
+        patch.setattr(store._files, "get", lambda path: get(path)[:-10])
+        with pytest.raises(StoreUnreachable, match="was cut short"):
+            store.done()
+    assert bucket.keys("damaged/") == []
+    assert store.done() == ids([0])
 
 
 def test_a_server_that_is_away_is_an_error_and_damages_nothing(bucket, store, tmp_path, monkeypatch):

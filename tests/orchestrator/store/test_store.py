@@ -112,6 +112,22 @@ def test_an_unchanged_store_is_answered_from_memory(tmp_path):
     assert store.read("trials") is store.read("trials")
 
 
+def test_answers_from_memory_are_never_out_of_date(tmp_path):
+    store = Store.open(tmp_path)
+    for seed in range(3):
+        write_example(store, seed)
+        assert store.done() == ids(range(seed + 1))
+        assert len(store.read("curves", ["step"])) == 3 * (seed + 1)
+    write_example(store, seed=3)
+    assert store.read("trials").num_rows == 4
+    assert store.read("curves").num_rows == 12
+    assert store.done() == ids(range(4))
+    assert len(store.read("curves", ["step"])) == 12
+    store.discard(ids([0]), "wrong")
+    assert store.done() == ids(range(1, 4))
+    assert len(store.read("curves", ["step"])) == 9
+
+
 def test_attempts_are_one_row_for_each_event(tmp_path):
     store = Store.open(tmp_path)
     start = {"attempt_id": "a", "trial_id": "t", "event": "start", "at": START, "host": "h"}

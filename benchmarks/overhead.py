@@ -1,0 +1,108 @@
+"""What scheduling costs per trial: 400 trials that do nothing, ours beside two ways of using Ray Tune, in one run.
+
+- ours: `orch sweep`'s driver with simulated trainings; rows, curves and attempts are written to a store;
+- Ray Tune, reused actors: a class trainable with `reset_config`, its loggers off, nothing written;
+- Ray Tune as it comes: a function trainable that imports torch, nothing written.
+
+Usage: python benchmarks/overhead.py [num_trials]
+"""
+
+import dataclasses
+import logging
+import os
+import sys
+import tempfile
+import time
+
+from ray import tune
+
+from orchestrator import driver
+from orchestrator.store import Store
+from orchestrator.trial import make_trial
+
+
+class Clock:
+    """A listener that only looks at the time."""
+
+    def __init__(self):
+        self.first = None
+
+    def started(self, work):
+        self.first = self.first or time.perf_counter()
+
+    def finished(self, work, summary): ...
+
+    def failed(self, work, failure, again):
+        raise SystemExit(failure.trace)
+
+    def tick(self, running, num_waiting): ...
+
+    def turn(self, work):
+        return driver.Turn.NOW
+
+    def should_stop(self):
+        return False
+
+
+def ours(num_trials: int, machines: driver.Machines) -> tuple[float, float]:
+    base = make_trial("modular_addition", "rnn", width=16)
+    work = [driver.Work([dataclasses.replace(base, init_seed=seed)]) for seed in range(num_trials)]
+    with tempfile.TemporaryDirectory() as folder:
+        options = driver.RunOptions("overhead", folder, training="orchestrator.simulated:open_training")
+        clock, began = Clock(), time.perf_counter()
+        driver.run(work, machines, options, clock)
+        ended = time.perf_counter()
+        assert len(Store.open(folder).done()) == num_trials
+    return (ended - began) / num_trials, (ended - clock.first) / num_trials
+
+
+class Reused(tune.Trainable):
+    def step(self):
+        return {"done": True}
+
+    def reset_config(self, new_config):
+        return True
+
+
+def as_it_comes(config):
+    import torch
+
+    tune.report({"loss": float(torch.zeros(()))})
+
+
+def plain(trainable, num_trials: int, reuse: bool) -> float:
+    with tempfile.TemporaryDirectory() as folder:
+        began = time.perf_counter()
+        tune.Tuner(
+            tune.with_resources(trainable, {"cpu": 1}),
+            param_space={"x": tune.grid_search(list(range(num_trials)))},
+            tune_config=tune.TuneConfig(reuse_actors=reuse),
+            run_config=tune.RunConfig(
+                storage_path=folder, verbose=0, checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False)
+            )
+            if reuse
+            else tune.RunConfig(storage_path=folder, verbose=0),
+        ).fit()
+        return (time.perf_counter() - began) / num_trials
+
+
+if __name__ == "__main__":
+    num_trials = int(sys.argv[1]) if len(sys.argv) > 1 else 400
+    process_began = time.perf_counter()
+    machines = driver.connect(2)
+    connected = time.perf_counter() - process_began
+    whole, scheduling = ours(num_trials, machines)
+    logging.disable(logging.WARNING)
+    reused = plain(Reused, num_trials // 4, reuse=True)  # with its per-trial loggers off, as ours are
+    os.environ.pop("TUNE_DISABLE_AUTO_CALLBACK_LOGGERS")
+    os.environ.pop("TUNE_MAX_PENDING_TRIALS_PG")
+    default = plain(as_it_comes, max(4, num_trials // 20), reuse=False)
+    driver.disconnect()
+    print(f"per trial, on {machines.description}; starting Ray took {connected:.1f} s")
+    for name, count, seconds in (
+        ("ours, from the start of the first trial to the last row", num_trials, scheduling),
+        ("ours, the whole run of the driver", num_trials, whole),
+        ("Ray Tune, reused actors", num_trials // 4, reused),
+        ("Ray Tune as it comes, importing torch", max(4, num_trials // 20), default),
+    ):
+        print(f"  {name:56} {1e3 * seconds:8.1f} ms   ({count} trials)   {seconds / scheduling:6.1f} x")

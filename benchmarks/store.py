@@ -1,0 +1,166 @@
+"""How long it takes to ask a store of 10,000 finished trials and 1,000,000 curve rows what it knows.
+
+python benchmarks/store.py
+"""
+
+import argparse
+import datetime
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from orchestrator.result import CurvePoint, Result, StopReason
+from orchestrator.store import Store, curve_rows, trial_row
+from orchestrator.trial import make_trial
+
+TRIALS, POINTS, AT_ONCE = 10_000, 100, 625
+START = datetime.datetime(2025, 1, 1, tzinfo=datetime.UTC)
+
+Rows = list[dict[str, Any]]
+
+
+def finished_trials() -> Iterator[tuple[dict[str, Any], Rows, Rows]]:
+    """Rows of `trials`, `curves` and `attempts`, trial by trial."""
+    models = ("bilinear", "factored", "lstm", "mamba", "transformer")
+    for seed in range(TRIALS):
+        trial = make_trial("modular_addition", models[seed % len(models)], init_seed=seed)
+        result = Result(
+            trial=trial,
+            stop_reason=StopReason.BUDGET,
+            steps=trial.steps,
+            seconds=12.5,
+            curve=tuple(
+                CurvePoint(100 * n, 1 / (n + seed), 2 / (n + seed), 0.5, 0.1 * n) for n in range(1, POINTS + 1)
+            ),
+            test_accuracy={length: 1 / (1 + length + seed) for length in trial.tested_lengths},
+            majority=dict.fromkeys(trial.tested_lengths, 0.1),
+            parameters={},
+        )
+        attempt_id = f"{seed:032x}"
+        finished = START + datetime.timedelta(seconds=seed)
+        row = trial_row(
+            result,
+            {"attempt_id": attempt_id, "finished_at": finished, "host": "node", "packages": {"torch": "2.13.0"}},
+        )
+        attempt = {"attempt_id": attempt_id, "trial_id": trial.id, "at": finished, "host": "node", "worker": "w"}
+        ends = [attempt | {"event": "start"}, attempt | {"event": "end", "outcome": "finished"}]
+        yield row, curve_rows(result, attempt_id), ends
+
+
+def fill(store: Store, single_trials: bool) -> None:
+    """As workers do, a part for every trial; or many rows to a part, which is faster to write."""
+    trials: Rows = []
+    curves: Rows = []
+    attempts: Rows = []
+    for row, points, ends in finished_trials():
+        trials.append(row)
+        curves += points
+        attempts += ends
+        if single_trials:
+            store.write("trials", [row])
+        if len(trials) == AT_ONCE:
+            if not single_trials:
+                store.write("trials", trials)
+            store.write("curves", curves)
+            store.write("attempts", attempts)
+            trials, curves, attempts = [], [], []
+
+
+def timed(what: str, action: Callable[[], Any]) -> Any:
+    start = time.perf_counter()
+    result = action()
+    print(f"  {what:62}{time.perf_counter() - start:9.3f} s", flush=True)
+    return result
+
+
+def ask(location: str) -> None:
+    """What `orch status` asks, in this process."""
+    store = timed("open", lambda: Store.open(location))
+    done = timed("done()", store.done)
+    outcomes = timed("attempts: outcome", lambda: store.read("attempts", ("attempt_id", "outcome")))
+    assert (len(done), outcomes.num_rows) == (TRIALS, 2 * TRIALS)
+    timed("done() again", store.done)
+
+
+def ask_all(location: str) -> None:
+    for table in ("trials", "curves"):
+        store = Store.open(location)
+        timed(f"{table}, all columns", lambda store=store, table=table: store.read(table))
+        timed(f"{table}, all columns, again", lambda store=store, table=table: store.read(table))
+
+
+def in_new_process(what: str, command: str, location: str) -> None:
+    print(what)
+    program = [sys.executable, __file__, "--ask", command, location]
+    timed("whole process, start and imports included", lambda: subprocess.run(program, check=True))
+
+
+def local(folder: Path) -> None:
+    store = Store.open(folder)
+    print(f"local, {TRIALS:,} parts of one trial each")
+    timed("write", lambda: fill(store, single_trials=True))
+    in_new_process("local, not compacted, a new process", "status", str(folder))
+    in_new_process("local, not compacted, a new process, everything", "all", str(folder))
+    print("local")
+    timed("compact", lambda: print(f"  {store.compact(min_parts=2)}"))
+    size = sum(path.stat().st_size for path in folder.rglob("*.parquet"))
+    print(f"  {size / 2**20:.0f} MB in {len(list(folder.rglob('*.parquet')))} parts")
+    in_new_process("local, compacted, a new process", "status", str(folder))
+    in_new_process("local, compacted, a new process, everything", "all", str(folder))
+
+
+def remote(folder: Path) -> None:
+    """S3 on the loopback interface. The server has a process of its own, as it would."""
+    import boto3
+
+    os.environ |= {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_EC2_METADATA_DISABLED": "true"}
+    os.environ["ORCH_CACHE"] = str(folder)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    serve = "import sys; from moto.server import main; main(sys.argv[1:])"
+    command = [sys.executable, "-c", serve, "-H", "127.0.0.1", "-p", str(port)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
+        try:
+            client = boto3.client("s3", endpoint_url=f"http://127.0.0.1:{port}", region_name="us-east-1")
+            for _ in range(50):
+                try:
+                    client.create_bucket(Bucket="bucket")
+                    break
+                except Exception:
+                    time.sleep(0.2)
+            location = f"s3://bucket/runs?endpoint_override=127.0.0.1:{port}&scheme=http"
+            store = Store.open(location)
+            print("S3")
+            timed("write", lambda: fill(store, single_trials=False))
+            timed("compact", lambda: print(f"  {store.compact(min_parts=2)}"))
+            for path in sorted(folder.rglob("*.parquet")):
+                path.unlink()
+            in_new_process("S3, compacted, the first process", "status", location)
+            in_new_process("S3, compacted, a second process", "status", location)
+            in_new_process("S3, compacted, a third process, everything", "all", location)
+        finally:
+            server.terminate()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--ask", nargs=2, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.ask:
+        command, location = arguments.ask
+        (ask if command == "status" else ask_all)(location)
+        return
+    for benchmark in (local, remote):
+        with tempfile.TemporaryDirectory() as folder:
+            benchmark(Path(folder))
+
+
+if __name__ == "__main__":
+    main()

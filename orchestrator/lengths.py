@@ -1,0 +1,32 @@
+"""Who generalises: a sweep's results as accuracy against length, the better of the learning rates and seeds."""
+
+import json
+from collections.abc import Collection
+from typing import Any
+
+from orchestrator.store import Store
+from orchestrator.trial import Trial
+
+
+def length_rows(store: Store, trial_ids: Collection[str]) -> list[dict[str, Any]]:
+    """One row per model and task of these trials: what the best of them scores in validation and at each length."""
+    table = store.read("trials", ["trial_id", "config", "validation_accuracy", "ood_accuracy", "length_curve"])
+    best: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in table.to_pylist():
+        if row["trial_id"] in trial_ids:
+            trial = Trial.from_dict(json.loads(row["config"]))
+            variant = f" ({trial.model.summary})" if trial.model.summary else ""
+            key = f"{trial.model.name}{variant}", f"{trial.task.name} modulo {trial.task.modulus}"
+            if key not in best or _rank(row) > _rank(best[key]):
+                best[key] = row | {"inputs": f"{trial.min_inputs}–{trial.max_inputs}"}
+    rows = []
+    for (model, task), row in sorted(best.items(), key=lambda item: (item[0][1], [-rank for rank in _rank(item[1])])):
+        scores = {row["inputs"]: row["validation_accuracy"]}
+        scores |= {str(point["length"]): point["accuracy"] for point in row["length_curve"]}
+        rows.append({"task": task, "model": model} | {name: f"{value:.2f}" for name, value in scores.items()})
+    return rows
+
+
+def _rank(row: dict[str, Any]) -> tuple[float, float]:
+    """By accuracy at the test length, in tenths, because chance scatters; then by validation accuracy."""
+    return round(row["ood_accuracy"] or 0.0, 1), row["validation_accuracy"] or 0.0
