@@ -7,6 +7,7 @@ where it does not apply. A new setting is therefore a new column, and earlier pa
 import dataclasses
 import types
 import typing
+from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
@@ -35,7 +36,7 @@ def _arrow_type(hint: Any) -> pa.DataType:
     return _PLAIN[hint]
 
 
-def _settings(config_types: typing.Iterable[type]) -> list[pa.Field]:
+def _settings(config_types: Iterable[type]) -> list[pa.Field]:
     """One column per field, whichever of the types have it."""
     hints: dict[str, Any] = {}
     sentences: dict[str, list[str]] = {}

@@ -48,16 +48,18 @@ def compact(shelf: Shelf, min_parts: int) -> CompactionReport:
 
 
 def _delete_leftovers(shelf: Shelf) -> int:
-    parts = shelf.parts()
-    replaced: set[str] = set()
-    for part in parts:
+    present = {part.path: part for part in shelf.parts()}
+    leftovers: dict[str, Part] = {}
+    for part in present.values():
         if part.level:
             try:
-                replaced |= shelf.footer(part).replaces
+                replaced = shelf.footer(part).replaces & present.keys()
             except (FileNotFoundError, DamagedPart):
                 continue
-    leftovers = [part for part in parts if part.path in replaced]
-    _delete(shelf, leftovers)
+            # Nothing is deleted for the sake of a part that cannot be read to its end.
+            if replaced and any(contents for _, contents in shelf.load([part], None)):
+                leftovers |= {path: present[path] for path in replaced}
+    _delete(shelf, list(leftovers.values()))
     return len(leftovers)
 
 

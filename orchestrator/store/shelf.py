@@ -16,7 +16,7 @@ from orchestrator.errors import StoreUnreachable
 from orchestrator.store.cache import PartCache
 from orchestrator.store.columns import KEYS, TIMES
 from orchestrator.store.files import Files, reaching
-from orchestrator.store.part import LEVELS, Contents, DamagedPart, Footer, Part, decode, decode_footer
+from orchestrator.store.part import Contents, DamagedPart, Footer, Part, decode, decode_footer
 from orchestrator.store.union import conform, union
 from orchestrator.store.unique import unique
 
@@ -81,33 +81,40 @@ class Shelf:
         )
 
     def _read_new(self, kept: Kept, wanted: tuple[str, ...] | None) -> bool:
-        """Whether everything that was listed could be read."""
-        parts = self.parts()
+        """Whether everything that was listed could be read. Merged parts come first: they make others superfluous."""
+        listed = self.parts()
+        levels: dict[int, list[Part]] = {}
+        for part in listed:
+            levels.setdefault(part.level, []).append(part)
+        # What is read is remembered together with its rows or, if an error comes between, not at all.
+        known = set(kept.parts)
         complete, new = True, []
-        for level in reversed(range(LEVELS)):
-            missing = [part for part in parts if part.level == level and part.path not in kept.parts]
-            if level and kept.parts:
-                missing = [part for part in missing if not self._is_known(part, kept)]
+        for level in sorted(levels, reverse=True):
+            missing = [part for part in levels[level] if not self._is_known(part, known)]
             for part, contents in self.load(missing, wanted):
                 if contents is None:
                     complete = False
                 else:
                     new.append(contents.data)
-                    kept.parts |= {part.path, *contents.footer.replaces}
-        if self._cache is not None and new:
-            self._cache.prune(self.table, {part.path for part in parts})
+                    known |= {part.path, *contents.footer.replaces}
         if new or kept.data is None:
             rows = union([*([] if kept.data is None else [kept.data]), *new])
             kept.data = unique(self.table, conform(self.table, rows, wanted))
+        kept.parts = known
+        if self._cache is not None and new:
+            self._cache.prune(self.table, {part.path for part in listed})
         return complete
 
-    def _is_known(self, part: Part, kept: Kept) -> bool:
+    def _is_known(self, part: Part, known: set[str]) -> bool:
         """A merged part holds nothing new for who has read all that was merged into it."""
-        with contextlib.suppress(FileNotFoundError, DamagedPart):
-            replaces = self.footer(part).replaces
-            if replaces and replaces <= kept.parts:
-                kept.parts.add(part.path)
-                return True
+        if part.path in known:
+            return True
+        if part.level and known:
+            with contextlib.suppress(FileNotFoundError, DamagedPart):
+                replaces = self.footer(part).replaces
+                if replaces and replaces <= known:
+                    known.add(part.path)
+                    return True
         return False
 
     def footer(self, part: Part) -> Footer:

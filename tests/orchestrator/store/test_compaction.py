@@ -5,7 +5,7 @@ from unittest.mock import Mock
 import pyarrow.parquet as pq
 import pytest
 
-from orchestrator.store import SCHEMAS, CompactionReport, Store, compaction
+from orchestrator.store import SCHEMAS, CompactionReport, Store, StoreWarning, compaction
 from orchestrator.store.local import ABANDONED_SECONDS
 from tests.orchestrator.store.example import START, everything, ids, parts, write_example
 
@@ -80,6 +80,22 @@ def test_readers_do_not_count_what_a_dead_compaction_left_and_the_next_deletes_i
     assert Store.open(tmp_path).done() == ids(range(4))
     assert store.compact("trials") == CompactionReport(leftovers=4)
     assert len(parts(tmp_path, "trials")) == 1
+
+
+def test_nothing_is_deleted_for_a_merged_part_that_is_damaged(tmp_path):
+    store = Store.open(tmp_path)
+    fill(store, range(4))
+    old = {path: path.read_bytes() for path in parts(tmp_path, "trials")}
+    store.compact("trials", min_parts=2)
+    [merged] = parts(tmp_path, "trials")
+    data = merged.read_bytes()
+    place = data.index(b"modular_addition")
+    merged.write_bytes(data[:place] + b"M" + data[place + 1 :])
+    for path, content in old.items():
+        path.write_bytes(content)
+    with pytest.warns(StoreWarning, match=merged.name):
+        Store.open(tmp_path).compact("trials")
+    assert Store.open(tmp_path).done() == ids(range(4))
 
 
 def test_two_compactions_of_the_same_parts_are_harmless(tmp_path):

@@ -69,6 +69,39 @@ def test_a_damaged_part_that_cannot_be_moved_is_skipped(tmp_path, monkeypatch):
     assert damaged.exists()
 
 
+def test_an_error_halfway_through_a_read_hides_nothing_from_the_next(tmp_path, monkeypatch):
+    store = Store.open(tmp_path)
+    for seed in range(4):
+        write_example(store, seed)
+        if seed == 2:
+            store.compact(min_parts=2)
+    shelf = store._shelves["trials"]
+    load = shelf.load
+
+    def fail_at_level_0(wanted, columns):
+        if wanted[0].level == 0:
+            raise StoreUnreachable("the network is gone")
+        return load(wanted, columns)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shelf, "load", fail_at_level_0)
+        with pytest.raises(StoreUnreachable):
+            store.done()
+    assert store.done() == ids(range(4))
+
+
+def test_a_warning_that_is_an_error_hides_nothing_from_the_next_read(tmp_path):
+    store = Store.open(tmp_path)
+    for seed in range(4):
+        write_example(store, seed)
+        if seed == 1:
+            store.compact(min_parts=2)
+    parts(tmp_path, "trials")[0].write_bytes(b"garbage")
+    with pytest.raises(StoreWarning):
+        store.done()
+    assert store.done() == ids([0, 1, 3])
+
+
 @pytest.mark.parametrize("place", ["builtins.open", "pyarrow.parquet.ParquetFile.read"])
 def test_a_passing_failure_to_read_is_an_error_and_sets_nothing_aside(tmp_path, monkeypatch, place):
     store = Store.open(tmp_path)

@@ -1,0 +1,109 @@
+"""A sweep as its user meets it: on a full disk, on a bucket, again and again."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from orchestrator.store import Store
+
+SMALL = ("sweep", "main", "--scale", "smoke", "--where", "task=modular_addition", "--where", "model=rnn,lstm,rotation")
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 100 kB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=100k", "tmpfs", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("needs root, to mount a small file system")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_full_disk_is_named_and_resume_completes_once_there_is_space(sweeps, small_disk):
+    location = str(small_disk / "runs")
+    result = sweeps.run(*SMALL, "--store", location, expect=2)
+    assert f"error: the store at {location} is full: free space, then run orch resume" in result.stderr
+    assert "Traceback" not in result.stderr
+    done = Store.open(location).done()
+    assert len(done) < 6
+    subprocess.run(["mount", "-o", "remount,size=50m", str(small_disk)], check=True)
+    sweeps.run("resume", "--store", location)
+    assert len(Store.open(location).done()) == 6 > len(done)
+
+
+def test_a_repeated_sweep_does_nothing_and_a_wider_one_only_what_is_new(sweeps):
+    assert "4 trials finished" in sweeps.run(*SMALL, "--where", "model!=rotation").stdout
+    assert "nothing to do" in sweeps.run(*SMALL, "--where", "model!=rotation").stdout
+    assert "2 trials finished" in sweeps.run(*SMALL).stdout
+    status = json.loads(sweeps.run("status", "--json").stdout)
+    assert [each["done"] for each in status["sweeps"]] == [4, 6] or [each["done"] for each in status["sweeps"]] == [
+        6,
+        4,
+    ]
+    assert status["finished_last_hour"] == 6
+
+
+def test_discarded_results_run_again(sweeps):
+    sweeps.run(*SMALL)
+    shown = sweeps.run("discard", "--where", "model=rnn,modulus=2", "--reason", "a test", "--yes").stdout
+    assert "1 results withdrawn" in shown
+    assert "1 trials finished" in sweeps.run("resume").stdout
+
+
+def test_time_that_is_up_ends_a_sweep_cleanly(sweeps):
+    result = sweeps.run(*SMALL, "--max-hours", "0.0005", faults=[["slow 2", {}]], expect=3)
+    assert "stopped: time is up" in result.stdout
+    sweeps.run("resume")
+    assert len(sweeps.store.done()) == 6
+
+
+def test_the_command_given_for_the_end_is_told_what_came_of_it(sweeps):
+    note = sweeps.folder / "note"
+    sweeps.run(*SMALL, "--on-finish", f'echo "$ORCH_FINISHED $ORCH_FAILED" > {note}')
+    assert note.read_text() == "6 0\n"
+
+
+def test_a_failed_trial_can_be_run_in_this_process(sweeps):
+    sweeps.run(*SMALL, expect=3, faults=[["raise", {"model": "rnn", "modulus": 2}]])
+    (group,) = json.loads(sweeps.run("failures", "--json").stdout)
+    (trial_id,) = group["trial_ids"]
+    shown = sweeps.run("train", "--trial", trial_id, "--json").stdout
+    assert json.loads(shown)["trial_id"] == trial_id
+
+
+def test_two_settings_that_no_trial_has_are_an_error(sweeps):
+    result = sweeps.run(*SMALL, "--where", "modulus=50", expect=2)
+    assert "no trial matches" in result.stderr
+    assert not Path(sweeps.location).exists()
+
+
+def test_workers_write_to_a_bucket_and_status_reads_it(sweeps, monkeypatch):
+    server_module = pytest.importorskip("moto.server", reason="needs moto, a stand-in for S3")
+    boto3 = pytest.importorskip("boto3", reason="needs boto3")
+    server = server_module.ThreadedMotoServer(ip_address="127.0.0.1", port=0)
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        keys = {
+            "AWS_ACCESS_KEY_ID": "testing",
+            "AWS_SECRET_ACCESS_KEY": "testing",
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "ORCH_CACHE": str(sweeps.folder / "cache"),
+        }
+        client = boto3.client("s3", endpoint_url=f"http://{host}:{port}", region_name="us-east-1", aws_access_key_id="testing", aws_secret_access_key="testing")  # fmt: skip
+        client.create_bucket(Bucket="bucket")
+        location = f"s3://bucket/runs?endpoint_override={host}:{port}&scheme=http"
+        sweeps.run(*SMALL, "--store", location, **keys)
+        for name, value in keys.items():
+            monkeypatch.setenv(name, value)
+        assert len(Store.open(location).done()) == 6
+        status = json.loads(sweeps.run("status", "--json", "--store", location, **keys).stdout)
+        assert status["sweeps"][0]["done"] == 6
+        assert "nothing to do" in sweeps.run(*SMALL, "--store", location, **keys).stdout
+    finally:
+        server.stop()
