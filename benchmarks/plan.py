@@ -1,6 +1,7 @@
-"""`orch plan` on more than 10,000 trials, against a compacted store of 10,000 finished ones: wall clock of the process.
+"""`orch plan` and `orch status` on more than 10,000 trials, 10,000 of them finished: wall clock of the process.
 
-The trials are the main table's at paper scale, with thirteen seeds instead of three.
+The trials are the main table's at paper scale, with thirteen seeds instead of three; the store is compacted. Status is
+asked of a bucket, first with nothing cached on this machine, then again.
 
 Usage: python benchmarks/plan.py [REPETITIONS]
 """
@@ -13,6 +14,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from pathlib import Path
+
+from s3 import s3_server
 
 from orchestrator import scales
 from orchestrator.result import CurvePoint, Result, StopReason
@@ -76,6 +80,17 @@ def main(repetitions: int) -> None:
             for name, arguments in sides.items():
                 taken, outputs[name] = seconds(*arguments)
                 times[name].append(taken)
+    with tempfile.TemporaryDirectory() as cache, s3_server(cache) as location:
+        fill(location)
+        request = {"sweeps": ["main"], "scale": "paper", "where": [], "at": "2025-01-01T00:00:00+00:00"}
+        Store.open(location).put_json("sweeps/main-paper.json", request)
+        for _ in range(repetitions):
+            for part in Path(cache).rglob("*.parquet"):
+                part.unlink()
+            for name in ("orch status, s3, cold", "orch status, s3, again"):
+                taken, outputs[name] = seconds("status", "--store", location)
+                times.setdefault(name, []).append(taken)
+    name = f"orch plan, {NUM_FINISHED:,} finished"
     print(next(line for line in outputs[name].splitlines() if " done, " in line))
     for name, taken in times.items():
         median = statistics.median(taken)

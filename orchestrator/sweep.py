@@ -118,7 +118,7 @@ def _to_do(plans: Sequence[Plan]) -> dict[str, PlannedTrial]:
     missing = {planned.id: planned for plan in plans for planned in plan.trials if planned.left}
     by_length = sorted(missing.values(), key=lambda planned: -planned.seconds)
     canaries = {}
-    for planned in reversed(by_length):  # the shortest of its kind
+    for planned in by_length:  # the last of its kind stays: the shortest
         canaries[planned.trial.model.name, planned.trial.task.name] = planned
     first = sorted(
         {planned.trial.id: planned for planned in canaries.values()}.values(), key=lambda each: -each.seconds

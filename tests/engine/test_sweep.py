@@ -95,7 +95,9 @@ def test_workers_write_to_a_bucket_and_status_reads_it(sweeps, monkeypatch):
             "AWS_EC2_METADATA_DISABLED": "true",
             "ORCH_CACHE": str(sweeps.folder / "cache"),
         }
-        client = boto3.client("s3", endpoint_url=f"http://{host}:{port}", region_name="us-east-1", aws_access_key_id="testing", aws_secret_access_key="testing")  # fmt: skip
+        credentials = {"aws_access_key_id": "testing", "aws_secret_access_key": "testing"}
+        endpoint = f"http://{host}:{port}"
+        client = boto3.client("s3", endpoint_url=endpoint, region_name="us-east-1", **credentials)
         client.create_bucket(Bucket="bucket")
         location = f"s3://bucket/runs?endpoint_override={host}:{port}&scheme=http"
         sweeps.run(*SMALL, "--store", location, **keys)
