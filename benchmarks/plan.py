@@ -19,9 +19,11 @@ from pathlib import Path
 from s3 import s3_server
 
 from orchestrator import scales
+from orchestrator.plan import make_plan
 from orchestrator.result import CurvePoint, Result, StopReason
 from orchestrator.selection import Results
 from orchestrator.store import Store, trial_row
+from orchestrator.sweep import Request, record
 from orchestrator.sweeps import expand
 from orchestrator.trial import Trial
 
@@ -36,9 +38,11 @@ main(sys.argv[1:])
 PLAN = ["plan", "main", "--scale", "paper", "--store"]
 
 
+WIDE = dataclasses.replace(scales.PAPER, seeds=tuple(range(13)))
+
+
 def fill(location: str) -> None:
-    wider = dataclasses.replace(scales.PAPER, seeds=tuple(range(13)))
-    trials = [wanted.trial for wanted in expand(["main"], wider, Results.none()).wanted.values()]
+    trials = [wanted.trial for wanted in expand(["main"], WIDE, Results.none()).wanted.values()]
     random.Random(0).shuffle(trials)
     store = Store.open(location)
     for start in range(0, NUM_FINISHED, 100):
@@ -82,8 +86,8 @@ def main(repetitions: int) -> None:
                 times[name].append(taken)
     with tempfile.TemporaryDirectory() as cache, s3_server(cache) as location:
         fill(location)
-        request = {"sweeps": ["main"], "scale": "paper", "where": [], "at": "2025-01-01T00:00:00+00:00"}
-        Store.open(location).put_json("sweeps/main-paper.json", request)
+        scales.SCALES["paper"] = WIDE
+        record(Store.open(location), Request(("main",), "paper"), make_plan(["main"], "paper", [], None))
         for _ in range(repetitions):
             for part in Path(cache).rglob("*.parquet"):
                 part.unlink()

@@ -56,7 +56,7 @@ class PlannedTrial:
     """Further sweeps that want it at the same scale."""
     state: State
     seconds: float
-    """How long it should take on one device, alone or as its share of a pack."""
+    """How long it should take on one device, alone or as its share of a pack; nothing for what is done."""
     basis: Basis
 
     @property
@@ -124,7 +124,7 @@ def make_plan(names: Iterable[str], scale: str, where: Iterable[str], store: "St
     asked, matches = resolve(names), parse_where(where).matches
     trials = _read(store, "trials", [*selection.COLUMNS, *_MEASURED, *_kind_columns()]) if store is not None else None
     done = set() if trials is None else set(trials["trial_id"].to_pylist())
-    failed = set() if store is None else _failed(store)
+    failed = set() if store is None else failed_trials(store)
     estimator = Estimator(trials)
     # Every sweep is expanded, to know which trials serve others as well.
     results = Results.none() if trials is None else Results.of_table(trials)
@@ -133,7 +133,8 @@ def make_plan(names: Iterable[str], scale: str, where: Iterable[str], store: "St
     def planned(trial_id: str, trial: Trial, wanted_by: list[str], state: State) -> PlannedTrial:
         sweeps = tuple(name for name in wanted_by if name in asked)
         others = tuple(name for name in wanted_by if name not in asked)
-        return PlannedTrial(trial_id, trial, sweeps, others, state, *estimator.estimate(trial))
+        estimate = (0.0, Basis.MEASURED) if state is State.DONE else estimator.estimate(trial)
+        return PlannedTrial(trial_id, trial, sweeps, others, state, *estimate)
 
     found = []
     for each in expansion.wanted.values():
@@ -153,7 +154,7 @@ def _read(store: "Store", table: str, columns: Sequence[str]) -> "Table | None":
     return store.read(table, columns=list(dict.fromkeys(columns))) if store.exists() else None
 
 
-def _failed(store: "Store") -> set[str]:
+def failed_trials(store: "Store") -> set[str]:
     """Trials whose last attempt went wrong. One that was interrupted, or is under way, is not among them."""
     attempts = _read(store, "attempts", ["trial_id", "event", "outcome", "at"])
     if attempts is None:

@@ -5,6 +5,7 @@ Tasks, models and trials are made of these. Standard library only, so that every
 
 import dataclasses
 import functools
+import json
 import types
 import typing
 from collections.abc import Mapping
@@ -50,7 +51,11 @@ def canonical(config: Any) -> dict[str, Any]:
     config_type: type = type(config)
     values = {}
     for name, hint, past in _identifying(config_type):
-        value = _coerce(getattr(config, name), hint)
+        value = getattr(config, name)
+        if type(value) is tuple:
+            value = _coerce_tuple(value, hint)
+        elif type(value) is not hint:
+            value = _coerce(value, hint)
         if past is _MISSING or value != past:
             values[name] = _plain(value)
     return values
@@ -62,6 +67,34 @@ def _identifying(config_type: type) -> list[tuple[str, Any, Any]]:
     hints = field_types(config_type)
     fields = dataclasses.fields(config_type)
     return [(field.name, hints[field.name], field.metadata.get("past", _MISSING)) for field in fields]
+
+
+def canonical_json(config: Any, known: Mapping[str, str]) -> str:
+    """`canonical` as JSON with sorted keys, given the text of some fields. For one trial `json.dumps` would do; plans
+    identify them by the ten thousand, and what they share is written once."""
+    texts = dict(known)
+    config_type: type = type(config)
+    for name, hint, past in _identifying(config_type):
+        if name not in known:
+            value = getattr(config, name)
+            if type(value) is tuple:
+                texts[name] = _json_tuple(value, hint)
+                continue
+            if type(value) is not hint:
+                value = _coerce(value, hint)
+            if past is _MISSING or value != past:
+                texts[name] = repr(value) if type(value) in (int, float) else json.dumps(value)
+    return "{" + ",".join(f'"{name}":{texts[name]}' for name in sorted(texts)) + "}"
+
+
+@functools.lru_cache(maxsize=1 << 10)
+def _json_tuple(value: tuple[Any, ...], hint: Any) -> str:
+    return json.dumps(_coerce(value, hint), separators=(",", ":"))
+
+
+@functools.lru_cache(maxsize=1 << 10)
+def _coerce_tuple(value: tuple[Any, ...], hint: Any) -> Any:
+    return _coerce(value, hint)
 
 
 def from_dict(config_type: type[T], values: Mapping[str, Any], kind: str = "setting") -> T:

@@ -7,9 +7,8 @@ from typing import Any
 
 from orchestrator.failure import ENDED_WELL
 from orchestrator.lease import OtherDriver, drivers
-from orchestrator.plan import State, make_plan
+from orchestrator.plan import failed_trials
 from orchestrator.store import Outcome, Store
-from orchestrator.sweep import recorded_requests
 
 
 @dataclass(frozen=True)
@@ -40,25 +39,24 @@ class Status:
 def read_status(store: Store) -> Status:
     alive = [driver for driver in drivers(store) if driver.alive]
     claimed = frozenset().union(*(driver.claims for driver in alive))
+    done, failed = store.done(), failed_trials(store)
     sweeps: list[SweepStatus] = []
     missing_seconds: dict[str, float] = {}
-    for request in recorded_requests(store):
-        plan = make_plan(list(request.sweeps), request.scale, list(request.where), store)
-        states = Counter(planned.state for planned in plan.trials)
-        missing = [planned for planned in plan.trials if planned.left]
-        running = [planned for planned in missing if planned.trial.id in claimed]
-        failed = [planned for planned in missing if planned.state == State.FAILED and planned not in running]
-        missing_seconds |= {planned.trial.id: planned.seconds for planned in missing}
+    for values in store.list_json("sweeps").values():
+        missing = {key: seconds for key, seconds in values["seconds"].items() if key not in done}
+        running = missing.keys() & claimed
+        not_running = missing.keys() - claimed
+        missing_seconds |= missing
         sweeps.append(
             SweepStatus(
-                name=", ".join((*request.sweeps, *request.where)),
-                scale=request.scale,
-                total=len(plan.trials),
-                done=states[State.DONE],
+                name=", ".join((*values["sweeps"], *values["where"])),
+                scale=values["scale"],
+                total=len(values["seconds"]) + values["waiting"],
+                done=len(values["seconds"]) - len(missing),
                 running=len(running),
-                failed=len(failed),
-                to_do=len(missing) - len(running) - len(failed),
-                waiting=states[State.WAITING],
+                failed=len(not_running & failed),
+                to_do=len(not_running - failed),
+                waiting=values["waiting"],
             )
         )
     finished, pace = _pace(store)
@@ -69,22 +67,22 @@ def read_status(store: Store) -> Status:
 
 def _pace(store: Store) -> tuple[int, float | None]:
     """Trials finished in the last hour, and how many worker-seconds of training go by in a second."""
-    table = store.read("trials", ["finished_at", "seconds"])
     now = datetime.now(UTC)
-    recent = [
-        (at, seconds)
-        for at, seconds in zip(table["finished_at"].to_pylist(), table["seconds"].to_pylist(), strict=True)
-        if at is not None and now - at < timedelta(hours=1)
-    ]
+    an_hour_ago = now - timedelta(hours=1)
+    table = store.read("trials", ["finished_at", "seconds"])
+    rows = zip(table["finished_at"].to_pylist(), table["seconds"].to_pylist(), strict=True)
+    recent = [(at, seconds or 0.0) for at, seconds in rows if at is not None and at > an_hour_ago]
     if not recent:
         return 0, None
     span = (now - min(at for at, _ in recent)).total_seconds()
-    return len(recent), sum(seconds or 0.0 for _, seconds in recent) / span if span > 1 else None
+    return len(recent), sum(seconds for _, seconds in recent) / span if span > 1 else None
 
 
 def _workers(store: Store, alive: list[OtherDriver]) -> list[str]:
     """What runs where: attempts of live drivers that have started and not ended."""
     ids = {driver.driver_id for driver in alive}
+    if not ids:
+        return []
     table = store.read("attempts", ["attempt_id", "trial_id", "driver_id", "event", "worker"])
     started, ended = {}, set()
     for row in table.to_pylist():

@@ -101,8 +101,8 @@ def run_sweeps(requests: Sequence[Request], store: Store, options: Options, say:
         store.verify()
         names = "; ".join(request.description for request in requests)
         with Lease(store, names) as lease:
-            for request in requests:
-                _record(store, request)
+            for request, plan in zip(requests, plans, strict=True):
+                record(store, request, plan)
             summary = _Session(requests, plans, todo, store, machines, lease, options).run()
     finally:
         driver.disconnect()
@@ -137,11 +137,17 @@ def _check_holders(store: Store, options: Options) -> None:
         raise StoreHeld(f"{store.location} is being worked on by {names}: wait for it, or share the work with --join")
 
 
-def _record(store: Store, request: Request) -> None:
-    """So that `orch resume` and `orch status` know what was asked for."""
+def record(store: Store, request: Request, plan: Plan) -> None:
+    """So that `orch resume` knows what was asked for, and `orch status` what it comes to, without planning anew."""
     name = "-".join((*request.sweeps, request.scale, *request.where)).replace("/", "_")[:100]
-    at = datetime.now(UTC).isoformat(timespec="seconds")
-    values = {"sweeps": list(request.sweeps), "scale": request.scale, "where": list(request.where), "at": at}
+    values = {
+        "sweeps": list(request.sweeps),
+        "scale": request.scale,
+        "where": list(request.where),
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seconds": {planned.id: round(planned.seconds, 3) for planned in plan.trials if planned.id},
+        "waiting": plan.num_waiting,
+    }
     store.put_json(f"sweeps/{name}.json", values)
 
 
@@ -228,6 +234,8 @@ class _Session:
                     driver.run(work, self._machines, run_options, self)
                 # What waited for results may have them now.
                 again = [make_plan(list(r.sweeps), r.scale, list(r.where), self._store) for r in self._requests]
+                for request, plan in zip(self._requests, again, strict=True):
+                    record(self._store, request, plan)
                 todo = {key: planned for key, planned in _to_do(again).items() if key not in attempted}
                 waiting = sum(plan.waiting.total() for plan in again)
                 self._plans = again

@@ -13,7 +13,7 @@ import models
 import tasks
 from models import ModelConfig, Vocabulary
 from orchestrator.errors import InvalidSettings, UnknownName
-from orchestrator.settings import canonical, field_types, from_dict, setting, to_dict
+from orchestrator.settings import canonical, canonical_json, field_types, from_dict, setting, to_dict
 from tasks import Task
 
 TRAINER_REVISION = 1
@@ -128,19 +128,15 @@ class Trial:
 
 @functools.lru_cache(maxsize=1 << 16)
 def _identify(trial: Trial) -> str:
-    identity = canonical(trial) | {
-        "task": _identity_of(trial.task),
-        "model": _identity_of(trial.model),
-        "revision": {"task": trial.task.revision, "model": trial.model.revision, "trainer": TRAINER_REVISION},
-    }
-    text = json.dumps(identity, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    revision = f'{{"model":{trial.model.revision},"task":{trial.task.revision},"trainer":{TRAINER_REVISION}}}'
+    parts = {"task": _identity_of(trial.task), "model": _identity_of(trial.model), "revision": revision}
+    return hashlib.sha256(canonical_json(trial, parts).encode()).hexdigest()[:16]
 
 
 @functools.lru_cache(maxsize=1 << 12)
-def _identity_of(part: Task | ModelConfig) -> dict[str, Any]:
-    """Thousands of trials share few tasks and models. The dictionary is shared too: only to be read."""
-    return {"name": part.name} | canonical(part)
+def _identity_of(part: Task | ModelConfig) -> str:
+    """Thousands of trials share few tasks and models."""
+    return json.dumps({"name": part.name} | canonical(part), sort_keys=True, separators=(",", ":"))
 
 
 def _named(registry: Mapping[str, type], kind: str, values: Any) -> Any:

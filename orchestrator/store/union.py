@@ -31,7 +31,7 @@ def union(tables: Iterable[pa.Table]) -> pa.Table | None:
 def conform(table: str, data: pa.Table | None, columns: Sequence[str] | None) -> pa.Table:
     """`data` with every column this version knows, described, then those it does not know; or with just `columns`."""
     known = SCHEMAS[table]
-    data = known.empty_table() if data is None else data
+    data = pa.Table.from_batches([], known) if data is None else data  # `empty_table` would import pandas
     fields = {field.name: field for field in [*data.schema, *known]}
     fields = {name: fields[name] for name in dict.fromkeys([*known.names, *data.column_names])}
     for name in columns or ():

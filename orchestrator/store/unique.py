@@ -18,7 +18,8 @@ def unique(table: str, data: pa.Table) -> pa.Table:
 def standing(trials: pa.Table, withdrawn: pa.Table) -> pa.Table:
     """The results that count: of each trial the first that was not withdrawn. A later one never replaces it."""
     trials = _by_time("trials", trials)
-    trials = trials.filter(_not_among(trials, withdrawn))
+    if withdrawn.num_rows:
+        trials = trials.filter(_not_among(trials, withdrawn))
     return _take(trials, first_of_each(trials, ("trial_id",)))
 
 
@@ -49,7 +50,7 @@ def _by_time(table: str, data: pa.Table) -> pa.Table:
         return data
     keys = [(time, "ascending"), *((key, "ascending") for key in KEYS[table][::-1])]
     order = pc.sort_indices(data, sort_keys=keys)
-    return _take(data, order.to_numpy())
+    return _take(data, np.from_dlpack(order))  # `to_numpy` would import pandas
 
 
 def first_of_each(data: pa.Table, keys: Sequence[str]) -> np.ndarray:
@@ -65,11 +66,13 @@ def _codes(data: pa.Table, keys: Sequence[str]) -> np.ndarray:
     for key in keys:
         encoded = pc.dictionary_encode(_plain(data[key]), null_encoding="encode")
         codes *= max(len(encoded.dictionary), 1)
-        codes += encoded.indices.to_numpy(zero_copy_only=False)
+        codes += np.from_dlpack(encoded.indices)
     return codes
 
 
 def _plain(column: pa.ChunkedArray) -> pa.Array:
+    if column.num_chunks == 0:
+        return pa.nulls(0, column.type)  # `combine_chunks` would import pandas to make nothing
     combined = column.combine_chunks()
     return combined.chunk(0) if isinstance(combined, pa.ChunkedArray) else combined
 

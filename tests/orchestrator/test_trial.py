@@ -14,7 +14,7 @@ import tasks
 from models.bilinear.config import Config as Bilinear
 from orchestrator import trial as trial_module
 from orchestrator.errors import InvalidSettings, UnknownName
-from orchestrator.settings import canonical, from_dict, setting, to_dict
+from orchestrator.settings import canonical, canonical_json, from_dict, setting, to_dict
 from orchestrator.trial import Trial, make_trial
 from tasks.modular_addition import ModularAddition
 from tests.small import MODELS
@@ -80,6 +80,14 @@ def test_equal_numbers_have_equal_ids_however_they_are_written():
     assert make_trial("dihedral", "rnn", learning_rate=1).id == make_trial("dihedral", "rnn", learning_rate=1.0).id
     direct = Trial(task=ModularAddition(modulus=5), model=Bilinear(), learning_rate=1)
     assert direct.id == make_trial("modular_addition", "bilinear", learning_rate=1.0).id
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_text_that_is_hashed_is_the_canonical_json(model):
+    trial = make_trial("state_machine", model, learning_rate=3e-4, stop_loss=1e-05)
+    parts = {"task": {"a": 1}, "model": {"b": 2}}
+    expected = json.dumps(canonical(trial) | parts, sort_keys=True, separators=(",", ":"))
+    assert canonical_json(trial, {"task": '{"a":1}', "model": '{"b":2}'}) == expected
 
 
 @pytest.mark.parametrize("owner", ["task", "model", "trainer"])
