@@ -5,8 +5,6 @@ python benchmarks/store.py
 
 import argparse
 import datetime
-import os
-import socket
 import subprocess
 import sys
 import tempfile
@@ -14,6 +12,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+
+from s3 import s3_server
 
 from orchestrator.result import CurvePoint, Result, StopReason
 from orchestrator.store import Store, curve_rows, trial_row
@@ -116,37 +116,16 @@ def local(folder: Path) -> None:
 
 
 def remote(folder: Path) -> None:
-    """S3 on the loopback interface. The server has a process of its own, as it would."""
-    import boto3
-
-    os.environ |= {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_EC2_METADATA_DISABLED": "true"}
-    os.environ["ORCH_CACHE"] = str(folder)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    serve = "import sys; from moto.server import main; main(sys.argv[1:])"
-    command = [sys.executable, "-c", serve, "-H", "127.0.0.1", "-p", str(port)]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
-        try:
-            client = boto3.client("s3", endpoint_url=f"http://127.0.0.1:{port}", region_name="us-east-1")
-            for _ in range(50):
-                try:
-                    client.create_bucket(Bucket="bucket")
-                    break
-                except Exception:
-                    time.sleep(0.2)
-            location = f"s3://bucket/runs?endpoint_override=127.0.0.1:{port}&scheme=http"
-            store = Store.open(location)
-            print("S3")
-            timed("write", lambda: fill(store, single_trials=False))
-            timed("compact", lambda: print(f"  {store.compact(min_parts=2)}"))
-            for path in sorted(folder.rglob("*.parquet")):
-                path.unlink()
-            in_new_process("S3, compacted, the first process", "status", location)
-            in_new_process("S3, compacted, a second process", "status", location)
-            in_new_process("S3, compacted, a third process, everything", "all", location)
-        finally:
-            server.terminate()
+    with s3_server(str(folder)) as location:
+        store = Store.open(location)
+        print("S3")
+        timed("write", lambda: fill(store, single_trials=False))
+        timed("compact", lambda: print(f"  {store.compact(min_parts=2)}"))
+        for path in sorted(folder.rglob("*.parquet")):
+            path.unlink()
+        in_new_process("S3, compacted, the first process", "status", location)
+        in_new_process("S3, compacted, a second process", "status", location)
+        in_new_process("S3, compacted, a third process, everything", "all", location)
 
 
 def main() -> None:

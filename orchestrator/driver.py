@@ -24,6 +24,7 @@ import ray
 from ray import cloudpickle, tune
 from ray.air.execution._internal.actor_manager import RayActorManager
 from ray.exceptions import OutOfMemoryError, RayActorError, RayError, RayTaskError
+from ray.tune.execution.tune_controller import TuneController
 from ray.tune.experiment import Trial as TuneTrial
 from ray.tune.experiment.config_parser import _create_trial_from_spec, _make_parser
 from ray.tune.search.search_algorithm import SearchAlgorithm
@@ -95,9 +96,12 @@ class Machines:
     address: str | None
     """The cluster's address; nothing for a Ray of our own on this machine."""
 
+    gpus_per_trial: float = 1.0
+
     @property
     def slots(self) -> int:
-        return max(1, self.gpus or self.cpus)
+        """How many trials run at once."""
+        return max(1, min(self.cpus, int(self.gpus / self.gpus_per_trial)) if self.gpus else self.cpus)
 
     @property
     def description(self) -> str:
@@ -112,7 +116,7 @@ class BrokenSweep(OrchError):
     """Attempt after attempt fails alike."""
 
 
-def connect(num_cpus: int | None = None) -> Machines:
+def connect(num_cpus: int | None = None, gpus_per_trial: float = 1.0) -> Machines:
     """Join the cluster that RAY_ADDRESS names, or start a Ray of our own on this machine."""
     # One thread per CPU given to a trial, for every library that would otherwise take all cores.
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
@@ -130,8 +134,12 @@ def connect(num_cpus: int | None = None) -> Machines:
     else:
         ray.init(address="local", num_cpus=num_cpus, include_dashboard=False, **quiet)
     found = ray.cluster_resources()
-    nodes = sum(node["Alive"] for node in ray.nodes())
-    return Machines(int(found.get("CPU", 0)), int(found.get("GPU", 0)), nodes, address)
+    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    most = max((node.get("GPU", 0.0) for node in nodes), default=0.0)
+    if 0 < most < gpus_per_trial:
+        ray.shutdown()
+        raise OrchError(f"no machine has {gpus_per_trial:g} GPUs for a trial: use --gpus-per-trial {most:g} or less")
+    return Machines(int(found.get("CPU", 0)), int(found.get("GPU", 0)), len(nodes), address, gpus_per_trial)
 
 
 class WorkerGone(RayActorError):
@@ -143,6 +151,26 @@ class WorkerGone(RayActorError):
 
 class KilledForMemory(WorkerGone):
     pass
+
+
+STOP_SECONDS = 600.0
+"""How long a worker may take to finish its step and write its checkpoint when a sweep is stopped."""
+
+
+@contextmanager
+def _patient_stops() -> Iterator[None]:
+    """Tune 2.60 kills a worker ten seconds after asking it to stop, whatever its settings say."""
+    original = TuneController.__init__
+
+    def patient(self: Any, *arguments: Any, **named: Any) -> None:
+        original(self, *arguments, **named)
+        self._actor_force_cleanup_timeout = STOP_SECONDS
+
+    TuneController.__init__ = patient  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        TuneController.__init__ = original  # type: ignore[method-assign]
 
 
 @contextmanager
@@ -175,7 +203,6 @@ class RunOptions:
     checkpoint_seconds: float = 60.0
     hang_seconds: float = 1800.0
     weights_limit: int = 8_000_000
-    gpus_per_trial: float = 1.0
     training: str = DEFAULT_TRAINING
 
 
@@ -195,7 +222,7 @@ def run(work: Sequence[Work], machines: Machines, options: RunOptions, listener:
     for name in ("ray", "ray.tune", "ray.train", "ray.data"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     state = _RUNS[options.driver_id] = _Run(deque(work), options, machines, listener)
-    resources = {"cpu": 1.0} | ({"gpu": options.gpus_per_trial} if machines.gpus else {})
+    resources = {"cpu": 1.0} | ({"gpu": machines.gpus_per_trial} if machines.gpus else {})
     scratch = tempfile.mkdtemp(prefix="orch-tune-")
     try:
         tuner = tune.Tuner(
@@ -211,7 +238,7 @@ def run(work: Sequence[Work], machines: Machines, options: RunOptions, listener:
                 checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
             ),
         )
-        with _losses_as_actor_errors():
+        with _losses_as_actor_errors(), _patient_stops():
             tuner.fit()
     finally:
         del _RUNS[options.driver_id]
@@ -280,7 +307,8 @@ class _Run:
             except OrchError as lost:
                 self.broken = lost
         again = worth_another_try(work.history) and not self.stopping
-        self.streak.append(failure.signature)
+        if failure.outcome is Outcome.FAILED:  # a lost machine takes many trials with it, all alike, and breaks nothing
+            self.streak.append(failure.signature)
         if self.broken is None and len(self.streak) >= SAME_IN_A_ROW and len(set(self.streak[-SAME_IN_A_ROW:])) == 1:
             self.broken = BrokenSweep(
                 f"{SAME_IN_A_ROW} attempts in a row failed alike ({failure.signature}): nothing more was started."

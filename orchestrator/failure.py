@@ -5,13 +5,15 @@ import traceback
 from dataclasses import dataclass
 
 from orchestrator.errors import StoreFull, StoreUnreachable
-from orchestrator.store import Outcome
+from orchestrator.store import Outcome, scrub
 
 ENDED_WELL = {Outcome.FINISHED, Outcome.DIVERGED}
 MOST_OUT_OF_MEMORY = 3
 """A trial killed for memory this often needs more than other trials leave it."""
 MOST_LOST = 5
 """A worker lost this often with the same trial is the trial's doing: a crash in native code, say."""
+MOST_FAILED = 5
+"""A trial that fails in a new way each time is given up all the same."""
 SAME_IN_A_ROW = 20
 """That many attempts in a row with one error: not the trials, but the machine image or the code is broken."""
 
@@ -45,7 +47,7 @@ def describe(error: BaseException) -> Failure:
     frames = traceback.extract_tb(error.__traceback__)
     ours = [frame for frame in frames if "site-packages" not in frame.filename]
     place = f"{ours[-1].filename.rsplit('/', 2)[-1]}:{ours[-1].name}" if ours else "?"
-    message = (str(error).splitlines() or [""])[0][:500]
+    message = scrub((str(error).splitlines() or [""])[0][:500])  # before numbers go: a URI must still look like one
     signature = f"{type(error).__name__} in {place}: {_without_numbers(message)}"
     is_memory = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
     outcome = Outcome.OUT_OF_MEMORY if is_memory else Outcome.FAILED
@@ -65,5 +67,5 @@ def worth_another_try(history: list[Failure]) -> bool:
         return sum(failure.outcome == last.outcome for failure in history) <= most
     if last.outcome == Outcome.FAILED:
         # Every attempt gets a fresh worker process: what comes back identical is the trial's own.
-        return sum(failure.signature == last.signature for failure in history) < 2
+        return len(history) < MOST_FAILED and sum(failure.signature == last.signature for failure in history) < 2
     return False

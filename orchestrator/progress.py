@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -100,17 +100,25 @@ class Display:
 
     def show(self) -> None:
         if self._live is not None:
-            self._live.update(self._table())
-        elif not self._quiet and time.monotonic() - self._line_at > LINE_SECONDS:
+            self._guarded(lambda: self._live.update(self._table()))
+        elif time.monotonic() - self._line_at > LINE_SECONDS:
             self._line_at = time.monotonic()
-            click.echo(self._progress.line(), err=True)
+            self._guarded(lambda: click.echo(self._progress.line(), err=True))
 
     def say(self, text: str) -> None:
         """A line that stays."""
         if self._live is not None:
-            self._live.console.print(text, markup=False, highlight=False)
+            self._guarded(lambda: self._live.console.print(text, markup=False, highlight=False))
         else:
-            click.echo(text, err=True)
+            self._guarded(lambda: click.echo(text, err=True))
+
+    def _guarded(self, output: Callable[[], Any]) -> None:
+        """A terminal that was closed must not end the sweep behind it."""
+        if not self._quiet:
+            try:
+                output()
+            except OSError:
+                self._quiet = True
 
     def _table(self) -> Any:
         from rich import box

@@ -128,6 +128,7 @@ def read_failures(store: Store) -> list[FailureGroup]:
                 "error_message": "the attempt never ended: its driver and worker are gone",
             }
         if row["outcome"] in ENDED_WELL or row["outcome"] == Outcome.INTERRUPTED:
+            last.pop(row["trial_id"], None)
             continue
         counts[row["error_signature"]] += 1
         last[row["trial_id"]] = row

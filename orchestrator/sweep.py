@@ -1,12 +1,14 @@
 """Running sweeps: plan, take the lease, hand what is missing to the driver, keep the store tidy, sum up."""
 
+import hashlib
 import os
 import signal
 import subprocess
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -86,12 +88,12 @@ def run_sweeps(requests: Sequence[Request], store: Store, options: Options, say:
             raise OrchError(f"no trial matches {request.description}: loosen --where; orch plan shows what there is")
     todo = _to_do(plans)
     if not todo:
-        waiting = sum(plan.waiting.total() for plan in plans)
+        waiting = sum(plan.num_waiting for plan in plans)
         ids = _asked_for(plans)
         return Summary(finished=0, failed={}, left=0, waiting=waiting, seconds=0.0, stopped="", trial_ids=ids)
     _check_holders(store, options)
     started = time.monotonic()
-    machines = driver.connect(options.num_cpus)
+    machines = driver.connect(options.num_cpus, options.gpus_per_trial)
     try:
         estimate = sum(planned.seconds for planned in todo.values()) / machines.slots
         say(f"running on {machines.description}; store {store.location}")
@@ -103,11 +105,18 @@ def run_sweeps(requests: Sequence[Request], store: Store, options: Options, say:
         with Lease(store, names) as lease:
             for request, plan in zip(requests, plans, strict=True):
                 record(store, request, plan)
-            summary = _Session(requests, plans, todo, store, machines, lease, options).run()
+            session = _Session(requests, plans, todo, store, machines, lease, options)
+            try:
+                summary = session.run()
+            except OrchError as error:
+                if options.on_finish:
+                    _notify(options.on_finish, session.summary(stopped=str(error)))
+                raise
+            finally:
+                session.log.flush(now=True)
     finally:
         driver.disconnect()
     summary.seconds = time.monotonic() - started
-    summary.trial_ids = _asked_for(plans)
     if options.on_finish:
         _notify(options.on_finish, summary)
     return summary
@@ -139,7 +148,8 @@ def _check_holders(store: Store, options: Options) -> None:
 
 def record(store: Store, request: Request, plan: Plan) -> None:
     """So that `orch resume` knows what was asked for, and `orch status` what it comes to, without planning anew."""
-    name = "-".join((*request.sweeps, request.scale, *request.where)).replace("/", "_")[:100]
+    digest = hashlib.sha256(request.description.encode()).hexdigest()[:8]
+    name = f"{'-'.join((*request.sweeps, request.scale))[:60].replace('/', '_')}-{digest}"
     values = {
         "sweeps": list(request.sweeps),
         "scale": request.scale,
@@ -197,9 +207,11 @@ class _Session:
     ):
         self._requests, self._plans, self._todo = requests, plans, todo
         self._store, self._machines, self._lease, self._options = store, machines, lease, options
-        self._log = StoreLog(store, f"driver-{lease.driver_id}", echo=options.verbose)
+        self.log = StoreLog(store, f"driver-{lease.driver_id}", echo=options.verbose)
         self._deadline = None if options.max_hours is None else time.monotonic() + 3600 * options.max_hours
         self._stopped = ""
+        self._interrupted = False
+        self._display: Display | None = None
         self._num_finished = 0
         self._failed: dict[str, str] = {}
         self._waiting_for_others: set[str] = set()
@@ -216,36 +228,34 @@ class _Session:
             checkpoint_seconds=self._options.checkpoint_seconds,
             hang_seconds=self._options.hang_seconds,
             weights_limit=self._options.weights_limit,
-            gpus_per_trial=self._options.gpus_per_trial,
             training=self._options.training,
         )
         attempted: set[str] = set()
         todo = self._todo
-        waiting = 0
         with self._interruptible(), self._compacting():
             while todo and not self._stopped:
                 attempted |= set(todo)
                 self._start_display(todo)
-                self._log.event("sweep started", trials=len(todo), machines=self._machines.description)
+                self.log.event("sweep started", trials=len(todo), machines=self._machines.description)
                 work = [driver.Work([planned.trial]) for planned in todo.values()]
                 if self._lease.shared:
                     work.reverse()  # the other driver began at the front
-                with self._display:
+                with self._display or nullcontext():
                     driver.run(work, self._machines, run_options, self)
                 # What waited for results may have them now.
                 again = [make_plan(list(r.sweeps), r.scale, list(r.where), self._store) for r in self._requests]
                 for request, plan in zip(self._requests, again, strict=True):
                     record(self._store, request, plan)
                 todo = {key: planned for key, planned in _to_do(again).items() if key not in attempted}
-                waiting = sum(plan.waiting.total() for plan in again)
                 self._plans = again
-        left = len(_to_do(self._plans)) - len(self._failed)
-        counts: dict[str, int] = {}
-        for outcome in self._failed.values():
-            counts[outcome] = counts.get(outcome, 0) + 1
-        self._log.event("sweep ended", finished=self._num_finished, failed=counts, left=left, stopped=self._stopped)
-        self._log.flush(now=True)
-        return Summary(self._num_finished, counts, max(0, left), waiting, 0.0, self._stopped)
+        return self.summary(self._stopped)
+
+    def summary(self, stopped: str) -> Summary:
+        failed = dict(Counter(self._failed.values()))
+        left = max(0, len(_to_do(self._plans)) - len(self._failed))
+        waiting = sum(plan.num_waiting for plan in self._plans)
+        self.log.event("sweep ended", finished=self._num_finished, failed=failed, left=left, stopped=stopped)
+        return Summary(self._num_finished, failed, left, waiting, 0.0, stopped, _asked_for(self._plans))
 
     def _start_display(self, todo: dict[str, PlannedTrial]) -> None:
         tallies: dict[str, Tally] = {}
@@ -266,10 +276,15 @@ class _Session:
         from orchestrator.driver import Turn
 
         ids = [trial.id for trial in work.open_trials]
-        if self._lease.shared and set(ids) <= self._done_by_anyone():
-            self._waiting_for_others.difference_update(ids)
-            return Turn.NEVER
-        if self._lease.claim(ids):
+        try:
+            if self._lease.shared and set(ids) <= self._done_by_anyone():
+                self._waiting_for_others.difference_update(ids)
+                return Turn.NEVER
+            claimed = self._lease.claim(ids)
+        except OrchError as error:  # a store out of reach for a moment: ask again later
+            self.log.event("claim failed", error=str(error))
+            return Turn.LATER
+        if claimed:
             self._waiting_for_others.difference_update(ids)
             return Turn.NOW
         self._waiting_for_others.update(ids)
@@ -286,7 +301,7 @@ class _Session:
             self._running.add(trial.id)
             for name in self._todo[trial.id].sweeps:
                 self._progress.tallies[name].running += 1
-        self._log.event("unit started", trials=[trial.id for trial in work.open_trials])
+        self.log.event("unit started", trials=[trial.id for trial in work.open_trials])
 
     def _no_longer_running(self, trial_ids: list[str]) -> None:
         for trial_id in trial_ids:
@@ -301,12 +316,12 @@ class _Session:
         planned = self._todo[summary["trial_id"]]
         self._no_longer_running([summary["trial_id"]])
         self._progress.finished(planned.sweeps, summary, planned.seconds)
-        self._log.event("trial finished", **summary)
+        self.log.event("trial finished", **summary)
 
     def failed(self, work: Any, failure: Failure, again: bool) -> None:
         ids = [trial.id for trial in work.open_trials]
         self._no_longer_running(ids)
-        self._log.event(
+        self.log.event(
             "unit failed", trials=ids, outcome=str(failure.outcome), signature=failure.signature, again=again
         )
         if not again:
@@ -314,20 +329,25 @@ class _Session:
                 self._failed[trial_id] = str(failure.outcome)
                 for name in self._todo[trial_id].sweeps:
                     self._progress.tallies[name].failed += 1
-            self._display.say(f"{failure.outcome.replace('_', ' ')}: {work.label} ({ids[0]}): {failure.message}")
+            self._say(f"{failure.outcome.replace('_', ' ')}: {work.label} ({ids[0]}): {failure.message}")
 
     def tick(self, running: Sequence[Any], num_waiting: int) -> None:
         if self._deadline is not None and time.monotonic() > self._deadline and not self._stopped:
             self._stopped = "time is up"
-        if not running and num_waiting and len(self._waiting_for_others) >= num_waiting:
+        if not running and num_waiting and len(self._waiting_for_others) >= num_waiting and not self._stopped:
             self._stopped = "the rest is with other drivers"
         self._lease.counts = {
             "finished": self._num_finished,
             "failed": len(self._failed),
             "running": len(self._running),
         }
-        self._log.flush()
-        self._display.show()
+        self.log.flush()
+        if self._display is not None:
+            self._display.show()
+
+    def _say(self, text: str) -> None:
+        if self._display is not None:
+            self._display.say(text)
 
     def should_stop(self) -> bool:
         return bool(self._stopped)
@@ -337,10 +357,11 @@ class _Session:
         """The first Ctrl-C (or SIGTERM) finishes cleanly, the second leaves at once."""
 
         def interrupt(number: int, frame: Any) -> None:
-            if self._stopped:
+            if self._interrupted:
                 os._exit(130)
+            self._interrupted = True
             self._stopped = "interrupted"
-            self._display.say("stopping: every running trial is checkpointed first; Ctrl-C again leaves at once")
+            self._say("stopping: every running trial is checkpointed first; Ctrl-C again leaves at once")
 
         before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
@@ -359,7 +380,7 @@ class _Session:
                 try:
                     self._store.compact(min_parts=COMPACT_PARTS)
                 except Exception as error:  # tidiness can wait; the sweep cannot
-                    self._log.event("compaction failed", error=str(error))
+                    self.log.event("compaction failed", error=str(error))
 
         thread = threading.Thread(target=compact, daemon=True, name="orch-compaction")
         thread.start()
@@ -371,4 +392,4 @@ class _Session:
             try:
                 self._store.compact()
             except Exception as error:
-                self._log.event("compaction failed", error=str(error))
+                self.log.event("compaction failed", error=str(error))

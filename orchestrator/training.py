@@ -72,7 +72,7 @@ class Training:
             raise InvalidSettings(["trials in one pack may differ only in learning rate and seeds: train these apart"])
         self.device = torch.device(device)
         self.members = members
-        self.step = step
+        self.step = self._began = step
         self.results: list[Result] = []
         self._sets = EvaluationSets(members[0].trial, self.device)
         self._sampler = Sampler(members[0].trial.task, self.device)
@@ -98,8 +98,9 @@ class Training:
     def finished(self) -> bool:
         return not self.members
 
-    def advance(self, on_step: Callable[[int], None] | None = None, stop_at: int | None = None) -> None:
-        """Train to the next validation (or to `stop_at`), validate, and let finished trials leave with their result."""
+    def advance(self, on_step: Callable[[int], None] | None = None, stop_at: int | None = None) -> bool:
+        """Train to the next validation, validate, and let finished trials leave with their result; or, short of that,
+        to `stop_at`. Whether it came to a validation."""
         trial = self.members[0].trial
         due = min(self.step - self.step % trial.eval_every + trial.eval_every, trial.steps)
         until = due if stop_at is None else min(due, stop_at)
@@ -108,10 +109,11 @@ class Training:
             self._train_step()
             if on_step is not None:
                 on_step(self.step)
-        if self.step == due:
-            self._validate(started)
-        else:
+        if self.step < due:
             self._count_time(started)
+            return False
+        self._validate(started)
+        return True
 
     def _train_step(self) -> None:
         tokens_KBT, end_KB, target_KB = self._data.batch(self.step)
@@ -123,7 +125,8 @@ class Training:
     def _validate(self, started: float) -> None:
         scores = evaluate(self.network, self._sets.validation)
         # After a resume between two validations the earlier losses are gone; the mean is over what was seen here.
-        seen = self._losses_SK[: (self.step - 1) % len(self._losses_SK) + 1]
+        last = (self.step - 1) % len(self._losses_SK) + 1
+        seen = self._losses_SK[max(0, last - (self.step - self._began)) : last]
         train_losses = seen.mean(0).tolist()
         self._count_time(started)
         leaving = {}

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any, TypedDict
 
 from orchestrator import provenance
-from orchestrator.errors import DamagedFile, OrchError
+from orchestrator.errors import OrchError
 from orchestrator.failure import Failure, TrialError, describe
 from orchestrator.log import worker_log
 from orchestrator.result import StopReason
@@ -53,9 +53,11 @@ def open_training(trials: list[Trial], checkpoints: list[bytes | None], device: 
     for trial, data in zip(trials, checkpoints, strict=True):
         if data is not None:
             try:
-                snapshots.append(parse_snapshot(data, f"the checkpoint of {trial.id}"))
-            except DamagedFile:
-                break  # as good as none: the trial starts again
+                snapshot = parse_snapshot(data, f"the checkpoint of {trial.id}")
+            except OrchError:
+                break  # damaged, or of other code: as good as none, and the trial starts again
+            if snapshot.trial == trial:
+                snapshots.append(snapshot)
     if len(snapshots) == len(trials) and len({snapshot.step for snapshot in snapshots}) == 1:
         return Training.resume(snapshots, device)
     return Training(trials, device)

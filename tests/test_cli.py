@@ -166,24 +166,35 @@ def test_a_saved_model_can_be_loaded_and_used(tmp_path):
 
 
 INTERRUPT = """
-import sys
+import os, signal, sys
 from orchestrator import training
 from orchestrator.cli import main
-advance = training.Training.advance
-def interrupted(self, on_step=None, stop_at=None):
-    if self.step >= 10:
-        advance(self, on_step, stop_at=13)
-        raise KeyboardInterrupt
-    advance(self, on_step, stop_at)
+train_step = training.Training._train_step
+def interrupted(self):
+    train_step(self)
+    if self.step == 18:
+        os.kill(os.getpid(), signal.SIGINT)  # Ctrl-C, in the middle of things
 if sys.argv.pop(1) == "interrupt":
-    training.Training.advance = interrupted
+    training.Training._train_step = interrupted
 main()
 """
 
 
 def test_an_interrupted_run_continues_from_its_checkpoint_to_the_same_numbers(tmp_path):
     checkpoint = tmp_path / "trial.safetensors"
-    arguments = ["train", "--model", "rnn", "--task", "dihedral", *QUICK, "--json"]
+    arguments = [
+        "train",
+        "--model",
+        "rnn",
+        "--task",
+        "dihedral",
+        *QUICK,
+        "--steps",
+        "40",
+        "--eval-every",
+        "15",
+        "--json",
+    ]
 
     def run(how, *extra):
         command = [sys.executable, "-c", INTERRUPT, how, *arguments, *extra]
@@ -191,7 +202,7 @@ def test_an_interrupted_run_continues_from_its_checkpoint_to_the_same_numbers(tm
 
     stopped = run("interrupt", "--checkpoint", str(checkpoint))
     assert stopped.returncode == 130
-    assert "interrupted at step 13" in stopped.stderr
+    assert "interrupted at step 25" in stopped.stderr
     assert checkpoint.exists()
     continued = json.loads(run("go", "--checkpoint", str(checkpoint)).stdout)
     whole = json.loads(run("go").stdout)

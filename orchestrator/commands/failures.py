@@ -20,7 +20,8 @@ def failures(store: str, as_json: bool) -> None:
     from orchestrator.status import read_failures
     from orchestrator.store import Store
 
-    groups = read_failures(Store.open(store))
+    opened = Store.open(store)
+    groups = read_failures(opened)
     if as_json:
         click.echo(json.dumps([dataclasses.asdict(group) for group in groups], indent=2))
         return
@@ -34,4 +35,4 @@ def failures(store: str, as_json: bool) -> None:
             click.echo("\n".join(f"    {line}" for line in group.traceback.rstrip().splitlines()))
         shown = group.trial_ids[:10]
         click.echo(f"  trials: {' '.join(shown)}{' …' if count > len(shown) else ''}")
-        click.echo(f"  to run one of them in this process: orch train --trial {shown[0]} --store {store}")
+        click.echo(f"  to run one of them in this process: orch train --trial {shown[0]} --store {opened.location}")

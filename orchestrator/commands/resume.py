@@ -21,7 +21,10 @@ def resume(store: str, **given: Any) -> None:
     from orchestrator.store import Store
     from orchestrator.sweep import recorded_requests
 
-    requests = recorded_requests(Store.open(store))
+    opened = Store.open(store)
+    requests = recorded_requests(opened)
     if not requests:
-        raise OrchError(f"no sweep was ever started on {store}: start one with orch sweep, or name another --store")
+        raise OrchError(
+            f"no sweep was ever started on {opened.location}: start one with orch sweep, or name another --store"
+        )
     run(requests, store, given)

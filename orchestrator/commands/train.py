@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -14,6 +15,8 @@ from orchestrator.commands._options import store_option
 from orchestrator.commands._settings import SettingsCommand, given_settings
 
 CHECKPOINT_SECONDS = 60
+STEPS_AT_ONCE = 10
+"""How many steps Ctrl-C may have to wait for."""
 
 
 @click.command(cls=SettingsCommand)
@@ -75,17 +78,18 @@ def train(
         training = Training([trial], device)
     display = _Display(trial, training.step, quiet=as_json)
     saved_at = time.monotonic()
-    try:
-        with display:
-            while not training.finished:
-                training.advance(display.step)
-                if training.members:
-                    display.point(training.members[0].curve[-1])
-                    if checkpoint is not None and time.monotonic() - saved_at > CHECKPOINT_SECONDS:
-                        save_snapshot(checkpoint, training.snapshot())
-                        saved_at = time.monotonic()
-    except KeyboardInterrupt:
-        if checkpoint is None or training.finished:
+    with display, _Interrupt() as interrupt:
+        while not training.finished and not interrupt.asked:
+            # To the next validation, or only a step on if Ctrl-C was pressed: always between two steps.
+            while not interrupt.asked and not training.advance(display.step, stop_at=training.step + STEPS_AT_ONCE):
+                continue
+            if training.members and training.members[0].curve:
+                display.point(training.members[0].curve[-1])
+                if checkpoint is not None and time.monotonic() - saved_at > CHECKPOINT_SECONDS:
+                    save_snapshot(checkpoint, training.snapshot())
+                    saved_at = time.monotonic()
+    if not training.finished:
+        if checkpoint is None:
             click.echo(f"interrupted at step {training.step:,}; with --checkpoint FILE it could be continued", err=True)
         else:
             save_snapshot(checkpoint, training.snapshot())
@@ -182,6 +186,25 @@ def _pick_device(name: str) -> str:
     except (RuntimeError, AssertionError):
         raise InvalidSettings([f"--device {name!r} is unknown here: use cpu, cuda or auto"]) from None
     return name
+
+
+class _Interrupt:
+    """Remembers that Ctrl-C was pressed, so that training stops between two steps; pressed again, it leaves at once."""
+
+    def __init__(self) -> None:
+        self.asked = False
+
+    def __enter__(self) -> "_Interrupt":
+        self._before = signal.signal(signal.SIGINT, self._ask)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        signal.signal(signal.SIGINT, self._before)
+
+    def _ask(self, number: int, frame: Any) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
 
 
 class _Display:

@@ -32,8 +32,9 @@ class Store:
     """
 
     def __init__(self, location: str | os.PathLike[str] = DEFAULT_STORE):
-        self.uri = os.fspath(location)
-        """As given, for handing on. It may hold credentials: show `location` instead."""
+        given = os.fspath(location)
+        self.uri = given if "://" in given else os.path.abspath(os.path.expanduser(given))
+        """For handing on, to workers elsewhere too. It may hold credentials: show `location` instead."""
         self._files = open_files(self.uri)
         cache = PartCache(self.location) if self._files.local_path("") is None else None
         self._shelves = {table: Shelf(table, self._files, cache) for table in SCHEMAS}
