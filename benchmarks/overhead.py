@@ -19,6 +19,7 @@ from ray import tune
 from orchestrator import driver
 from orchestrator.store import Store
 from orchestrator.trial import make_trial
+from orchestrator.work import Turn, Work
 
 
 class Clock:
@@ -38,7 +39,7 @@ class Clock:
     def tick(self, running, num_waiting): ...
 
     def turn(self, work):
-        return driver.Turn.NOW
+        return Turn.NOW
 
     def should_stop(self):
         return False
@@ -46,7 +47,7 @@ class Clock:
 
 def ours(num_trials: int, machines: driver.Machines) -> tuple[float, float]:
     base = make_trial("modular_addition", "rnn", width=16)
-    work = [driver.Work([dataclasses.replace(base, init_seed=seed)]) for seed in range(num_trials)]
+    work = [Work([dataclasses.replace(base, init_seed=seed)]) for seed in range(num_trials)]
     with tempfile.TemporaryDirectory() as folder:
         options = driver.RunOptions("overhead", folder, training="orchestrator.simulated:open_training")
         clock, began = Clock(), time.perf_counter()

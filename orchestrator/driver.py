@@ -6,7 +6,6 @@ comes back to our search algorithm, which knows a lost worker from a bug and iss
 Live objects are kept in `_RUNS` and found by name, because Tune pickles what it is handed.
 """
 
-import enum
 import logging
 import os
 import shutil
@@ -16,9 +15,9 @@ import uuid
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any
 
 import ray
 from ray import cloudpickle, tune
@@ -33,57 +32,11 @@ from orchestrator import provenance
 from orchestrator.errors import OrchError
 from orchestrator.failure import SAME_IN_A_ROW, Failure, TrialError, describe, worth_another_try
 from orchestrator.store import Outcome, Store
-from orchestrator.trial import Trial
+from orchestrator.work import Listener, Turn, Work
 from orchestrator.worker import DEFAULT_TRAINING, Unit, UnitRun
 
 REPORT_SECONDS = 2.0
 """A worker reports about this often. The controller handles one event at a time: reports are dear."""
-
-
-@dataclass
-class Work:
-    """A unit of work and what became of earlier attempts at it."""
-
-    trials: list[Trial]
-    history: list[Failure] = field(default_factory=list)
-    attempts: dict[str, str] = field(default_factory=dict)
-    finished: set[str] = field(default_factory=set)
-    step: int = 0
-    heard_at: float = 0.0
-    worker: str = ""
-
-    @property
-    def label(self) -> str:
-        return self.trials[0].label
-
-    @property
-    def open_trials(self) -> list[Trial]:
-        return [trial for trial in self.trials if trial.id not in self.finished]
-
-
-class Turn(enum.Enum):
-    NOW = "now"
-    LATER = "later"
-    NEVER = "never"
-    """Somebody else has finished it."""
-
-
-class Listener(Protocol):
-    """Told what happens, in the driver's process. Must not raise: Tune would end the whole sweep."""
-
-    def started(self, work: Work) -> None: ...
-
-    def finished(self, work: Work, summary: dict[str, Any]) -> None: ...
-
-    def failed(self, work: Work, failure: Failure, again: bool) -> None: ...
-
-    def tick(self, running: Sequence[Work], num_waiting: int) -> None: ...
-
-    def turn(self, work: Work) -> "Turn":
-        """Whether this driver should take it now."""
-        ...
-
-    def should_stop(self) -> bool: ...
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from orchestrator.plan import Plan, PlannedTrial, State, make_plan
 from orchestrator.progress import Display, Progress, Tally, duration
 from orchestrator.store import Store
 from orchestrator.trial import Trial
+from orchestrator.work import Turn, Work
 from orchestrator.worker import DEFAULT_TRAINING
 
 LONG_SECONDS = 24 * 3600
@@ -237,7 +238,7 @@ class _Session:
                 attempted |= set(todo)
                 self._start_display(todo)
                 self.log.event("sweep started", trials=len(todo), machines=self._machines.description)
-                work = [driver.Work([planned.trial]) for planned in todo.values()]
+                work = [Work([planned.trial]) for planned in todo.values()]
                 if self._lease.shared:
                     work.reverse()  # the other driver began at the front
                 with self._display or nullcontext():
@@ -272,9 +273,7 @@ class _Session:
 
     # The driver's listener.
 
-    def turn(self, work: Any) -> Any:
-        from orchestrator.driver import Turn
-
+    def turn(self, work: Work) -> Turn:
         ids = [trial.id for trial in work.open_trials]
         try:
             if self._lease.shared and set(ids) <= self._done_by_anyone():
@@ -296,7 +295,7 @@ class _Session:
             self._done, self._looked_at = self._store.done(), time.monotonic()
         return self._done
 
-    def started(self, work: Any) -> None:
+    def started(self, work: Work) -> None:
         for trial in work.open_trials:
             self._running.add(trial.id)
             for name in self._todo[trial.id].sweeps:
@@ -311,14 +310,14 @@ class _Session:
                     self._progress.tallies[name].running -= 1
         self._lease.release(trial_ids)
 
-    def finished(self, work: Any, summary: dict[str, Any]) -> None:
+    def finished(self, work: Work, summary: dict[str, Any]) -> None:
         self._num_finished += 1
         planned = self._todo[summary["trial_id"]]
         self._no_longer_running([summary["trial_id"]])
         self._progress.finished(planned.sweeps, summary, planned.seconds)
         self.log.event("trial finished", **summary)
 
-    def failed(self, work: Any, failure: Failure, again: bool) -> None:
+    def failed(self, work: Work, failure: Failure, again: bool) -> None:
         ids = [trial.id for trial in work.open_trials]
         self._no_longer_running(ids)
         self.log.event(
@@ -331,7 +330,7 @@ class _Session:
                     self._progress.tallies[name].failed += 1
             self._say(f"{failure.outcome.replace('_', ' ')}: {work.label} ({ids[0]}): {failure.message}")
 
-    def tick(self, running: Sequence[Any], num_waiting: int) -> None:
+    def tick(self, running: Sequence[Work], num_waiting: int) -> None:
         if self._deadline is not None and time.monotonic() > self._deadline and not self._stopped:
             self._stopped = "time is up"
         if not running and num_waiting and len(self._waiting_for_others) >= num_waiting and not self._stopped:
