@@ -1,0 +1,1 @@
+"""Results beside the paper's: so far, the published numbers as data."""

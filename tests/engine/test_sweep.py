@@ -109,3 +109,10 @@ def test_workers_write_to_a_bucket_and_status_reads_it(sweeps, monkeypatch):
         assert "nothing to do" in sweeps.run(*SMALL, "--store", location, **keys).stdout
     finally:
         server.stop()
+
+
+def test_more_than_a_day_of_work_is_not_started_unasked(sweeps):
+    result = sweeps.run("sweep", "main", "--scale", "paper", expect=2)
+    assert "running on this machine only" in result.stderr.splitlines()[0]
+    assert "nothing was started" in result.stderr
+    assert not Path(sweeps.location).exists()

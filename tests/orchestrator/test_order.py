@@ -1,0 +1,24 @@
+"""In which order a sweep runs what is missing."""
+
+from orchestrator.plan import make_plan
+from orchestrator.sweep import _to_do
+
+
+def test_first_a_canary_of_every_model_and_task_then_the_longest_first():
+    todo = list(_to_do([make_plan(["main"], "laptop", [], None)]).values())
+    kinds = {(planned.trial.model.name, planned.trial.task.name) for planned in todo}
+    first, rest = todo[: len(kinds)], todo[len(kinds) :]
+    assert {(planned.trial.model.name, planned.trial.task.name) for planned in first} == kinds
+    for canary in first:
+        alike = [
+            each for each in todo if (each.trial.model, each.trial.task) == (canary.trial.model, canary.trial.task)
+        ]
+        assert canary.seconds <= min(each.seconds for each in alike)
+    assert [each.seconds for each in rest] == sorted((each.seconds for each in rest), reverse=True)
+    assert len({each.id for each in todo}) == len(todo) == 810
+
+
+def test_a_trial_that_two_requests_want_is_run_once():
+    plans = [make_plan(["main"], "smoke", ["model=rnn"], None), make_plan(["main"], "smoke", ["modulus=2"], None)]
+    todo = _to_do(plans)
+    assert len(todo) < sum(len(plan.trials) for plan in plans)
