@@ -35,7 +35,7 @@ class Store:
         given = os.fspath(location)
         self.uri = given if "://" in given else os.path.abspath(os.path.expanduser(given))
         """For handing on, to workers elsewhere too. It may hold credentials: show `location` instead."""
-        self._files = open_files(self.uri)
+        self._files = open_files(given)
         cache = PartCache(self.location) if self._files.local_path("") is None else None
         self._shelves = {table: Shelf(table, self._files, cache) for table in SCHEMAS}
         self._answers: dict[tuple[str, tuple[str, ...] | None], tuple[tuple[pa.Table, ...], pa.Table]] = {}
