@@ -384,7 +384,7 @@ class _Watch(tune.Callback):
         if trial.trial_id not in state.flying:
             return
         work = state.flying[trial.trial_id][1]
-        work.heard_at, work.step, work.worker = time.monotonic(), result["step"], result["worker"]
+        work.heard_at, work.step = time.monotonic(), result["step"]
         for summary in result["finished"]:
             work.finished.add(summary["trial_id"])
             state.listener.finished(work, summary)
@@ -422,8 +422,7 @@ class Worker(tune.Trainable):
         # Not in setup: an exception in a step is reported with its traceback, one in setup as a lost actor.
         if self._running is None:
             self._running = UnitRun(self._unit)
-        report = self._running.run_for(REPORT_SECONDS)
-        return report | {"worker": f"{os.uname().nodename}:{os.getpid()}"}
+        return self._running.run_for(REPORT_SECONDS)
 
     def cleanup(self) -> None:
         if self._running is not None:

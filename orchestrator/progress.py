@@ -30,7 +30,6 @@ class Progress:
     tallies: dict[str, Tally]
     remaining_seconds: float
     """Estimated worker-seconds of what is still to do."""
-    slots: int
     started: float = field(default_factory=time.monotonic)
     num_finished: int = 0
     newest: list[str] = field(default_factory=list)

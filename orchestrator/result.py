@@ -49,10 +49,6 @@ class Result:
     def summary(self) -> dict[str, Any]:
         """As plain values, for JSON. Accuracies are normalised; the raw ones are beside them."""
         task, last = self.trial.task, self.curve[-1]
-
-        def raw(normalised: float) -> float:
-            return normalised * (1 - task.chance) + task.chance
-
         return {
             "trial_id": self.trial.id,
             "stop_reason": str(self.stop_reason),
@@ -60,11 +56,11 @@ class Result:
             "seconds": round(self.seconds, 3),
             "validation_loss": last.validation_loss,
             "validation_accuracy": self.validation_accuracy,
-            "validation_accuracy_raw": raw(self.validation_accuracy),
+            "validation_accuracy_raw": task.denormalise(self.validation_accuracy),
             "ood_accuracy": self.ood_accuracy,
-            "ood_accuracy_raw": raw(self.ood_accuracy),
+            "ood_accuracy_raw": task.denormalise(self.ood_accuracy),
             "length_curve": {str(length): value for length, value in self.test_accuracy.items()},
             "chance": task.chance,
-            "majority": {str(length): raw(value) for length, value in self.majority.items()},
+            "majority": {str(length): task.denormalise(value) for length, value in self.majority.items()},
             "trial": self.trial.to_dict(),
         }

@@ -51,11 +51,7 @@ def canonical(config: Any) -> dict[str, Any]:
     config_type: type = type(config)
     values = {}
     for name, hint, past in _identifying(config_type):
-        value = getattr(config, name)
-        if type(value) is tuple:
-            value = _coerce_tuple(value, hint)
-        elif type(value) is not hint:
-            value = _coerce(value, hint)
+        value = _coerce(getattr(config, name), hint)
         if past is _MISSING or value != past:
             values[name] = _plain(value)
     return values
@@ -90,11 +86,6 @@ def canonical_json(config: Any, known: Mapping[str, str]) -> str:
 @functools.lru_cache(maxsize=1 << 10)
 def _json_tuple(value: tuple[Any, ...], hint: Any) -> str:
     return json.dumps(_coerce(value, hint), separators=(",", ":"))
-
-
-@functools.lru_cache(maxsize=1 << 10)
-def _coerce_tuple(value: tuple[Any, ...], hint: Any) -> Any:
-    return _coerce(value, hint)
 
 
 def from_dict(config_type: type[T], values: Mapping[str, Any], kind: str = "setting") -> T:

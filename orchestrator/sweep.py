@@ -268,7 +268,7 @@ class _Session:
                     tally.done += planned.state == State.DONE
         seconds = sum(planned.seconds for planned in todo.values())
         self._todo = todo
-        self._progress = Progress(tallies, seconds, self._machines.slots)
+        self._progress = Progress(tallies, seconds)
         self._display = Display(self._progress, quiet=self._options.quiet)
 
     # The driver's listener.

@@ -19,7 +19,6 @@ class Work:
     finished: set[str] = field(default_factory=set)
     step: int = 0
     heard_at: float = 0.0
-    worker: str = ""
 
     @property
     def label(self) -> str:

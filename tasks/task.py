@@ -111,6 +111,10 @@ class Task:
         """0 at chance, 1 at perfect: the paper's scale."""
         return (accuracy - self.chance) / (1 - self.chance)
 
+    def denormalise(self, normalised: float) -> float:
+        """The plain share of right answers again."""
+        return normalised * (1 - self.chance) + self.chance
+
     def machine(self) -> Machine:
         """Tabulate the fold by visiting every state that inputs can reach."""
         index: dict[State, int] = {self.initial: 0}

@@ -28,7 +28,7 @@ def trial_row(result: Result, provenance: Mapping[str, Any]) -> dict[str, Any]:
     last = result.curve[-1] if result.curve else None
 
     def raw(normalised: float | None) -> float | None:
-        return None if normalised is None else normalised * (1 - task.chance) + task.chance
+        return None if normalised is None else task.denormalise(normalised)
 
     validation_accuracy = last.validation_accuracy if last else None
     return {
