@@ -33,7 +33,7 @@ from orchestrator.errors import OrchError
 from orchestrator.failure import SAME_IN_A_ROW, Failure, TrialError, describe, worth_another_try
 from orchestrator.store import Outcome, Store
 from orchestrator.work import Listener, Turn, Work
-from orchestrator.worker import DEFAULT_TRAINING, Unit, UnitRun
+from orchestrator.worker import DEFAULT_TRAINING, SUMMARY, Unit, UnitRun
 
 REPORT_SECONDS = 2.0
 """A worker reports about this often. The controller handles one event at a time: reports are dear."""
@@ -251,6 +251,10 @@ class _Run:
             self.streak.clear()
             return
         failure = self._failure(tune_id, tune_trial)
+        self._take_note_of_rows(work)
+        if not work.open_trials:
+            self.streak.clear()
+            return
         work.history.append(failure)
         if failure.store_lost:
             self.broken = OrchError(failure.message)
@@ -270,6 +274,18 @@ class _Run:
         self.listener.failed(work, failure, again)
         if again:
             self.queue.append(work)
+
+    def _take_note_of_rows(self, work: Work) -> None:
+        """A worker may be lost after it has written a result and before it could tell."""
+        try:
+            rows = self.store.read("trials", SUMMARY).to_pylist()
+        except OrchError:
+            return  # a store out of reach: the attempt counts as lost, and of two results the first counts
+        attempts = set(work.attempts.values())
+        for row in rows:
+            if row["attempt_id"] in attempts and row["trial_id"] not in work.finished:
+                work.finished.add(row["trial_id"])
+                self.listener.finished(work, row)
 
     def _failure(self, tune_id: str, tune_trial: TuneTrial) -> Failure:
         if tune_id in self.hung:

@@ -36,7 +36,7 @@ class Progress:
     worked: float = 0.0
     """Of the estimate, what is behind us."""
 
-    def finished(self, sweeps: tuple[str, ...], summary: Mapping[str, Any], estimate: float) -> None:
+    def finished(self, sweeps: tuple[str, ...], label: str, summary: Mapping[str, Any], estimate: float) -> None:
         self.num_finished += 1
         self.worked += estimate
         for name in sweeps:
@@ -44,11 +44,11 @@ class Progress:
             tally.done += 1
             accuracy = summary["ood_accuracy"]
             if tally.best is None or accuracy > tally.best:
-                tally.best, tally.best_label = accuracy, summary["label"]
-        text = f"{summary['label']}: {summary['validation_accuracy']:.2f}, far {summary['ood_accuracy']:.2f}"
+                tally.best, tally.best_label = accuracy, label
+        text = f"{label}: {summary['validation_accuracy']:.2f}, far {summary['ood_accuracy']:.2f}"
         self.newest = [
             *self.newest[-2:],
-            f"{text} ({summary['stop_reason'].replace('_', ' ')}, {summary['steps']:,} steps)",
+            f"{text} ({summary['stop_reason'].replace('_', ' ')}, {summary['steps_trained']:,} steps)",
         ]
 
     @property

@@ -232,23 +232,28 @@ class _Session:
             training=self._options.training,
         )
         attempted: set[str] = set()
-        todo = self._todo
+        # The workers of a driver that was killed may have gone on for a moment, after the plan was made.
+        done = self._store.done()
+        todo = {key: planned for key, planned in self._todo.items() if key not in done}
         with self._interruptible(), self._compacting():
-            while todo and not self._stopped:
+            while not self._stopped:
                 attempted |= set(todo)
                 self._start_display(todo)
                 self.log.event("sweep started", trials=len(todo), machines=self._machines.description)
                 work = [Work([planned.trial]) for planned in todo.values()]
                 if self._lease.shared:
                     work.reverse()  # the other driver began at the front
-                with self._display or nullcontext():
-                    driver.run(work, self._machines, run_options, self)
+                if work:
+                    with self._display or nullcontext():
+                        driver.run(work, self._machines, run_options, self)
                 # What waited for results may have them now.
                 again = [make_plan(list(r.sweeps), r.scale, list(r.where), self._store) for r in self._requests]
                 for request, plan in zip(self._requests, again, strict=True):
                     record(self._store, request, plan)
-                todo = {key: planned for key, planned in _to_do(again).items() if key not in attempted}
                 self._plans = again
+                todo = {key: planned for key, planned in _to_do(again).items() if key not in attempted}
+                if not todo:
+                    break
         return self.summary(self._stopped)
 
     def summary(self, stopped: str) -> Summary:
@@ -314,7 +319,7 @@ class _Session:
         self._num_finished += 1
         planned = self._todo[summary["trial_id"]]
         self._no_longer_running([summary["trial_id"]])
-        self._progress.finished(planned.sweeps, summary, planned.seconds)
+        self._progress.finished(planned.sweeps, planned.trial.label, summary, planned.seconds)
         self.log.event("trial finished", **summary)
 
     def failed(self, work: Work, failure: Failure, again: bool) -> None:

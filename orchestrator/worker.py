@@ -23,6 +23,10 @@ CHECKPOINT_COST = 0.05
 """Checkpoints may take at most this share of the time: large models are checkpointed less often."""
 
 
+SUMMARY = ("trial_id", "attempt_id", "validation_accuracy", "ood_accuracy", "stop_reason", "steps_trained")
+"""What of a finished trial's row the driver is told."""
+
+
 class Unit(TypedDict):
     """One pack of trials for one worker."""
 
@@ -130,16 +134,7 @@ class UnitRun:
             self._store.delete_checkpoint(trial.id)
             diverged = result.stop_reason == StopReason.DIVERGED
             self._end(trial.id, Outcome.DIVERGED if diverged else Outcome.FINISHED, step=result.steps)
-            reported.append(
-                {
-                    "trial_id": trial.id,
-                    "label": trial.label,
-                    "validation_accuracy": result.validation_accuracy,
-                    "ood_accuracy": result.ood_accuracy,
-                    "stop_reason": str(result.stop_reason),
-                    "steps": result.steps,
-                }
-            )
+            reported.append({name: row[name] for name in SUMMARY})
         return reported
 
     def _provenance(self, trial: Trial) -> dict[str, Any]:

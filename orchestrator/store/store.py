@@ -85,6 +85,7 @@ class Store:
         self.write("curves", curves)
         crash_point("curves-written")
         self.write("trials", [row])
+        crash_point("trial-written")
 
     def read(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
         """The rows that count, each once: of each trial the first result that was not withdrawn, and its curves."""

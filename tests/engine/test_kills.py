@@ -57,6 +57,14 @@ def test_a_driver_killed_ten_times_loses_nothing_and_repeats_nothing(sweeps):
     assert "nothing to do" in sweeps.run("sweep", *SIXTY).stdout
 
 
+def test_a_worker_lost_between_its_result_and_its_report_does_not_train_the_trial_again(sweeps):
+    few = ("frozen-parity", "--scale", "smoke", "--where", "additive=none")
+    sweeps.run("sweep", *few, ORCH_CRASH_AT="trial-written:1")
+    starts = Counter(row["trial_id"] for row in sweeps.attempts("start"))
+    assert starts and starts == Counter(sweeps.store.done())
+    assert rows_on_disk(sweeps) == starts
+
+
 def test_a_second_driver_says_who_holds_the_store_and_stops(sweeps):
     first = sweeps.start("sweep", *SIXTY, faults=[["slow", {}]])
     wait_for(lambda: sweeps.attempts("start"))
