@@ -1,12 +1,13 @@
 """The three scales: names for settings. A trial does not know its scale, so equal trials of two scales are one."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import models
 import tasks
 from models import ModelConfig
+from orchestrator.cell import Cell
 from orchestrator.selection import NOT_KNOWN, Waiting
 from orchestrator.trial import Trial
 from tasks import Task
@@ -55,12 +56,20 @@ class Scale:
         return trial.check()
 
     def cell(
-        self, task: Task, model: ModelConfig, learning_rates: Sequence[float] | None = None, **settings: Any
-    ) -> Iterator[Trial | Waiting]:
+        self,
+        task: Task,
+        model: ModelConfig,
+        learning_rates: Sequence[float | Waiting] | None = None,
+        variant: str = "",
+        reading: str = "",
+        **settings: Any,
+    ) -> Cell:
         """What one number of a table comes from: every learning rate with every seed."""
-        for learning_rate in self.learning_rates if learning_rates is None else learning_rates:
-            for seed in self.seeds:
-                yield self.trial(task, model, learning_rate=learning_rate, seed=seed, **settings)
+        rates = self.learning_rates if learning_rates is None else learning_rates
+        trials = [
+            self.trial(task, model, learning_rate=rate, seed=seed, **settings) for rate in rates for seed in self.seeds
+        ]
+        return Cell(trials, variant, reading)
 
     def few(self, *values: Any) -> tuple[Any, ...]:
         """All of them; of a scale that only wants every kind of trial, the first."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from types import ModuleType
 
 from orchestrator import experiments
+from orchestrator.cell import Cell
 from orchestrator.errors import UnknownName
 from orchestrator.scales import Scale
 from orchestrator.selection import Results, Waiting
@@ -19,7 +20,7 @@ NOT_IN_ALL = {"demo"}
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """A module with `TITLE`, `REPRODUCES` and `trials`, imported when something of it is asked for."""
+    """A module with `TITLE`, `REPRODUCES` and `cells`, imported when something of it is asked for."""
 
     name: str
     module: str
@@ -36,8 +37,8 @@ class Sweep:
     def reproduces(self) -> str:
         return self._source.REPRODUCES
 
-    def trials(self, scale: Scale, results: Results) -> Iterable[Trial | Waiting]:
-        return self._source.trials(scale, results)
+    def cells(self, scale: Scale, results: Results) -> Iterable[Cell]:
+        return self._source.cells(scale, results)
 
 
 def _discover() -> dict[str, Sweep]:
@@ -85,7 +86,7 @@ def expand(names: Iterable[str], scale: Scale, results: Results) -> Expansion:
     """Everything these sweeps ask for at a scale. What several ask for is there once."""
     expansion = Expansion()
     for name in resolve(names):
-        for asked in SWEEPS[name].trials(scale, results):
+        for asked in (trial for cell in SWEEPS[name].cells(scale, results) for trial in cell.trials):
             if isinstance(asked, Waiting):
                 sweeps = expansion.held.setdefault(asked, [])
             else:

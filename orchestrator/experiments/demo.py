@@ -7,9 +7,9 @@ and no more; 2x2 blocks, the full bilinear model and the LSTM have both; the tra
 from collections.abc import Iterator
 from itertools import product
 
+from orchestrator.cell import Cell
 from orchestrator.scales import Scale
-from orchestrator.selection import Results, Waiting
-from orchestrator.trial import Trial
+from orchestrator.selection import Results
 
 TITLE = "Five small models on parity and addition modulo 3"
 REPRODUCES = "the gist of Table 1, in minutes"
@@ -34,6 +34,6 @@ MODELS = (
 )
 
 
-def trials(scale: Scale, results: Results) -> Iterator[Trial | Waiting]:
+def cells(scale: Scale, results: Results) -> Iterator[Cell]:
     for modulus, model in product(SMALL.moduli, MODELS):
-        yield from SMALL.cell(SMALL.task("modular_addition", modulus), model)
+        yield SMALL.cell(SMALL.task("modular_addition", modulus), model)

@@ -9,19 +9,19 @@ from collections.abc import Iterator
 from itertools import product
 
 from models.config import ADDITIVE
+from orchestrator.cell import Cell
 from orchestrator.scales import Scale
-from orchestrator.selection import Results, Waiting
-from orchestrator.trial import Trial
+from orchestrator.selection import Results
 
 TITLE = "Parity by a frozen random network, from two examples"
 REPRODUCES = "the figure on additive terms (right)"
 
 
-def trials(scale: Scale, results: Results) -> Iterator[Trial | Waiting]:
+def cells(scale: Scale, results: Results) -> Iterator[Cell]:
     parity = scale.task("modular_addition", 2)
     for additive, examples, length in product(ADDITIVE, (2, 100), scale.few(10, 20, 50)):
         signs = {"train_normalisation": "block", "eval_normalisation": "block"}
-        yield from scale.cell(
+        yield scale.cell(
             parity,
             scale.model("block_diagonal", block_size=1, frozen=True, additive=additive, **signs),
             learning_rates=scale.few(1e-2, 1e-3),

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from itertools import product
 
 from models import ModelConfig
+from orchestrator.cell import Cell
 from orchestrator.scales import Scale
-from orchestrator.selection import Results, Waiting
-from orchestrator.trial import Trial
+from orchestrator.selection import Results
 
 TITLE = "Fifteen models on three tasks: who tracks state, and at what length"
 REPRODUCES = "Table 1"
@@ -18,19 +18,23 @@ REPRODUCES = "Table 1"
 TASKS = ("modular_addition", "state_machine", "modular_arithmetic")
 
 
-def models(scale: Scale) -> list[ModelConfig]:
+def recurrent(scale: Scale) -> list[tuple[str, ModelConfig]]:
+    """The bilinear family, LSTM and RNN, each with the name of its variant."""
     return [
-        scale.model("bilinear"),
-        scale.model("factored", rank=256),
-        *(scale.model("block_diagonal", block_size=min(size, scale.width)) for size in (1, 2, 8, 64)),
-        scale.model("rotation"),
-        scale.model("lstm"),
-        scale.model("rnn"),
-        *(scale.model("mamba", layers=layers) for layers in (1, 2, 4)),
-        *(scale.model("transformer", layers=layers) for layers in (1, 2, 4)),
+        ("", scale.model("bilinear")),
+        ("", scale.model("factored", rank=256)),
+        *((str(size), scale.model("block_diagonal", block_size=min(size, scale.width))) for size in (1, 2, 8, 64)),
+        ("", scale.model("rotation")),
+        ("", scale.model("lstm")),
+        ("", scale.model("rnn")),
     ]
 
 
-def trials(scale: Scale, results: Results) -> Iterator[Trial | Waiting]:
-    for task, modulus, model in product(TASKS, scale.moduli, models(scale)):
-        yield from scale.cell(scale.task(task, modulus), model)
+def models(scale: Scale) -> list[tuple[str, ModelConfig]]:
+    deep = product(("mamba", "transformer"), (1, 2, 4))
+    return [*recurrent(scale), *((str(layers), scale.model(name, layers=layers)) for name, layers in deep)]
+
+
+def cells(scale: Scale, results: Results) -> Iterator[Cell]:
+    for task, modulus, (variant, model) in product(TASKS, scale.moduli, models(scale)):
+        yield scale.cell(scale.task(task, modulus), model, variant=variant)

@@ -61,7 +61,8 @@ def test_a_worker_lost_between_its_result_and_its_report_does_not_train_the_tria
     few = ("frozen-parity", "--scale", "smoke", "--where", "additive=none")
     sweeps.run("sweep", *few, ORCH_CRASH_AT="trial-written:1")
     starts = Counter(row["trial_id"] for row in sweeps.attempts("start"))
-    assert starts and starts == Counter(sweeps.store.done())
+    assert starts
+    assert starts == Counter(sweeps.store.done())
     assert rows_on_disk(sweeps) == starts
 
 

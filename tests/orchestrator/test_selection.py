@@ -63,7 +63,7 @@ def test_the_order_of_rows_does_not_matter():
 
 
 def cell():
-    return list(LAPTOP.cell(LAPTOP.task("state_machine", 3), LAPTOP.model("block_diagonal", block_size=2)))
+    return LAPTOP.cell(LAPTOP.task("state_machine", 3), LAPTOP.model("block_diagonal", block_size=2)).trials
 
 
 def results_of(trials):
@@ -87,7 +87,7 @@ def test_a_question_waits_until_the_last_trial_of_its_cell_is_finished(unfinishe
 
 
 def test_results_of_other_trials_answer_nothing():
-    others = list(SMOKE.cell(SMOKE.task("state_machine", 3), SMOKE.model("block_diagonal", block_size=2)))
+    others = SMOKE.cell(SMOKE.task("state_machine", 3), SMOKE.model("block_diagonal", block_size=2)).trials
     assert isinstance(results_of(others).best_learning_rate(cell()), Waiting)
 
 

@@ -1,0 +1,113 @@
+"""Many trials, one number: the one place where a cell's trials are summed up.
+
+There are two readings, side by side everywhere. The paper's: the best over learning rates and seeds. Ours: the learning
+rate chosen by accuracy at 100 inputs, which no table reports, then the mean over its seeds. A trial that diverged
+counts as it scored, or as chance if it has no score; how many did is always told.
+"""
+
+import enum
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from statistics import fmean, stdev
+
+from analysis.published import OOD, VALIDATION
+from orchestrator.result import StopReason
+from orchestrator.selection import Row, best_learning_rate
+
+COLUMNS = (
+    "trial_id",
+    "learning_rate",
+    "init_seed",
+    "validation_accuracy",
+    "ood_accuracy",
+    "accuracy_100",
+    "stop_reason",
+)
+"""What is needed of a finished trial."""
+
+METRICS = {VALIDATION: "validation_accuracy", OOD: "ood_accuracy"}
+
+
+class Status(enum.StrEnum):
+    COMPLETE = "complete"
+    PARTIAL = "partial"
+    """Some of its trials are not finished."""
+    FAILED = "failed"
+    """None is finished, and the last attempt at one of them went wrong."""
+    MISSING = "missing"
+    """None is finished."""
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """One metric of a cell. Accuracies are normalised: 0 is chance, 1 is perfect."""
+
+    best: float
+    """Over learning rates and seeds: the paper's reading."""
+    best_trial: str
+    mean: float
+    """Over the seeds of the chosen learning rate: our reading."""
+    spread: float | None
+    """The standard deviation over these seeds; of one seed there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    num_planned: int
+    num_done: int
+    num_failed: int
+    num_diverged: int
+    learning_rate: float | None = None
+    """Chosen by the mean accuracy at 100 inputs."""
+    num_seeds: int = 0
+    """Finished with that learning rate."""
+    scores: dict[str, Score] | None = None
+    """By split; nothing if no trial is finished."""
+
+    @property
+    def status(self) -> Status:
+        if self.num_done:
+            return Status.COMPLETE if self.num_done >= self.num_planned else Status.PARTIAL
+        return Status.FAILED if self.num_failed else Status.MISSING
+
+    @property
+    def remark(self) -> str:
+        """What a reader must know beside the number; empty if all is in order."""
+        remarks = []
+        if self.status is not Status.COMPLETE:
+            remarks.append(f"{self.status}: {self.num_done} of {self.num_planned} trials")
+        if self.num_failed and self.status is not Status.FAILED:
+            remarks.append(f"{self.num_failed} failed")
+        if self.num_diverged:
+            remarks.append(f"{self.num_diverged} diverged")
+        return ", ".join(remarks)
+
+
+def summarise(rows: Iterable[Row], num_planned: int | None = None, num_failed: int = 0) -> Summary:
+    """A cell's finished trials as one. `num_planned` is how many it should have; else those it has are all."""
+    finished = list(rows)
+    counts = {
+        "num_planned": len(finished) if num_planned is None else num_planned,
+        "num_done": len(finished),
+        "num_failed": num_failed,
+        "num_diverged": sum(row["stop_reason"] == StopReason.DIVERGED for row in finished),
+    }
+    if not finished:
+        return Summary(**counts)
+    rate = best_learning_rate(finished)
+    chosen = [row for row in finished if row["learning_rate"] == rate]
+    scores = {split: _score(finished, chosen, metric) for split, metric in METRICS.items()}
+    return Summary(**counts, learning_rate=rate, num_seeds=len(chosen), scores=scores)
+
+
+def _score(finished: list[Row], chosen: list[Row], metric: str) -> Score:
+    best = max(finished, key=lambda row: scored(row[metric]))
+    values = [scored(row[metric]) for row in chosen]
+    spread = stdev(values) if len(values) > 1 else None
+    return Score(scored(best[metric]), best["trial_id"], fmean(values), spread)
+
+
+def scored(accuracy: float | None) -> float:
+    """What a trial counts as: one without a score as chance."""
+    return 0.0 if accuracy is None or math.isnan(accuracy) else accuracy

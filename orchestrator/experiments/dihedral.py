@@ -1,0 +1,35 @@
+"""Appendix table: eight models simulating dihedral groups, trained on 2 to 10 inputs and tested on 500.
+
+The depth of Mamba and the transformer is not published: four layers, the deepest of Table 1, is our assumption.
+"""
+
+from collections.abc import Iterator
+from itertools import product
+
+from models import ModelConfig
+from orchestrator.cell import Cell
+from orchestrator.scales import Scale
+from orchestrator.selection import Results
+
+TITLE = "Eight models on dihedral groups"
+REPRODUCES = "the appendix table of dihedral groups"
+
+ASSUMED_LAYERS = 4
+
+
+def models(scale: Scale) -> list[tuple[str, ModelConfig]]:
+    return [
+        ("", scale.model("bilinear")),
+        ("256", scale.model("factored", rank=256)),
+        ("64", scale.model("block_diagonal", block_size=min(64, scale.width))),
+        ("", scale.model("rotation")),
+        ("", scale.model("lstm")),
+        ("", scale.model("rnn")),
+        ("", scale.model("mamba", layers=ASSUMED_LAYERS)),
+        ("", scale.model("transformer", layers=ASSUMED_LAYERS)),
+    ]
+
+
+def cells(scale: Scale, results: Results) -> Iterator[Cell]:
+    for modulus, (variant, model) in product(scale.moduli, models(scale)):
+        yield scale.cell(scale.task("dihedral", modulus), model, variant=variant)

@@ -1,0 +1,39 @@
+"""Appendix table: eight models with about as many parameters each, on three tasks.
+
+Widths and ranks as published; at smaller scales in proportion, where the counts agree only roughly.
+"""
+
+import dataclasses
+from collections.abc import Iterator
+from itertools import product
+
+from models import ModelConfig
+from models.matched import MATCHED
+from orchestrator.cell import Cell
+from orchestrator.experiments.main import TASKS
+from orchestrator.scales import Scale
+from orchestrator.selection import Results
+
+TITLE = "Eight models matched by parameter count"
+REPRODUCES = "the appendix table of parameter-matched models"
+
+VARIANT = {"factored": "rank", "block_diagonal": "block_size", "mamba": "layers", "transformer": "layers"}
+
+
+def models(scale: Scale) -> Iterator[tuple[str, ModelConfig]]:
+    for published in MATCHED:
+        sizes = {"width": scale.in_proportion(published.width)}
+        variant = ""
+        if published.name in VARIANT:
+            size = getattr(published, VARIANT[published.name])
+            variant = str(size)
+            if published.name == "factored":
+                sizes["rank"] = scale.in_proportion(size)
+            elif published.name == "block_diagonal":
+                sizes["block_size"] = min(size, sizes["width"])
+        yield variant, dataclasses.replace(published, **sizes)
+
+
+def cells(scale: Scale, results: Results) -> Iterator[Cell]:
+    for task, modulus, (variant, model) in product(TASKS, scale.moduli, models(scale)):
+        yield scale.cell(scale.task(task, modulus), model, variant=variant)
