@@ -84,6 +84,11 @@ class Plan:
         return self.waiting.total()
 
     @property
+    def num_saved(self) -> int:
+        """How many more trials there would be if the sweeps did not share them."""
+        return sum(len(planned.sweeps) - 1 for planned in self.trials)
+
+    @property
     def hours(self) -> float:
         """Device-hours for what is left."""
         return sum(self.hours_by_basis.values())

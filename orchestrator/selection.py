@@ -94,14 +94,15 @@ class Results:
     def _rows(self) -> Mapping[str, Row]:
         return self._load()
 
-    def best_learning_rate(self, cell: Iterable[Trial | Waiting]) -> float | Waiting:
-        """Among these trials, which differ in learning rate and seed; or what it waits for."""
+    def best_learning_rate(self, cell: Iterable[Trial | Waiting], sweep: str = "") -> float | Waiting:
+        """Among these trials of a sweep, which differ in learning rate and seed; or what it waits for."""
         trials = list(cell)
         known = [trial for trial in trials if isinstance(trial, Trial)]
         finished = [self._rows[trial.id] for trial in known if trial.id in self._rows]
         if trials and len(finished) == len(trials):
             return best_learning_rate(finished)
-        return Waiting("the best learning rate" + (f" of {known[0].label}" if known else ""))
+        found_by = f" that {sweep} finds" if sweep else ""
+        return Waiting(f"the best learning rate{found_by}" + (f" for {known[0].label}" if known else ""))
 
 
 def _by_id(trials: "Table") -> dict[str, Row]:

@@ -11,7 +11,7 @@ from orchestrator.commands._options import scale_option, store_option, where_opt
 if TYPE_CHECKING:
     from orchestrator.plan import Plan
 
-MOST_REASONS = 3
+MOST_REASONS = 2
 
 
 @click.command()
@@ -37,10 +37,22 @@ def plan(sweeps: tuple[str, ...], scale: str, where: tuple[str, ...], store: str
         raise OrchError(
             f"no trial of {', '.join(found.sweeps)} at {scale} scale has {' and '.join(where)}: ask for other settings"
         )
+    published = _published(found)
     if as_json:
-        click.echo(json.dumps(_summary(found), indent=2))
+        click.echo(json.dumps(_summary(found) | {"published": published}, indent=2))
     else:
         _print(found)
+        if published["covered"]:
+            of_all = "all" if published["covered"] == published["cells"] else f"{published['covered']:,} of the"
+            click.echo(f"covers {of_all} {published['cells']:,} published cells")
+
+
+def _published(found: "Plan") -> dict[str, int]:
+    from analysis.coverage import NUM_PUBLISHED, num_covered
+    from orchestrator.scales import SCALES
+
+    ids = {planned.id for planned in found.trials}
+    return {"cells": NUM_PUBLISHED, "covered": num_covered(SCALES[found.scale], found.sweeps, ids)}
 
 
 def _summary(found: "Plan") -> dict[str, Any]:
@@ -48,6 +60,7 @@ def _summary(found: "Plan") -> dict[str, Any]:
         "sweeps": list(found.sweeps),
         "scale": found.scale,
         **found.counts,
+        "saved_by_sharing": found.num_saved,
         "waiting": found.num_waiting,
         "waiting_for": dict(found.waiting),
         "device": found.device,
@@ -75,11 +88,17 @@ def _print(found: "Plan") -> None:
         f" {counts['done']:,} done, {counts['failed']:,} failed, {counts['to_do']:,} to do"
         + (f", {counts['waiting']:,} waiting" if counts["waiting"] else "")
     )
+    if found.num_saved:
+        click.echo(f"sharing between these sweeps saves {found.num_saved:,} trials")
     if found.waiting:
         click.echo(f"{found.num_waiting:,} wait for {_reasons(found.waiting)}")
     if found.hours:
         device = "one CPU core" if found.device == "cpu" else found.device
-        click.echo(f"about {found.hours * factor:,.3g} {unit} are left for {device}: {_rests_on(found)}")
+        click.echo(f"about {_rounded(found.hours * factor)} {unit} are left for {device}: {_rests_on(found)}")
+
+
+def _rounded(number: float) -> str:
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
 
 
 def _reasons(waiting: Counter[str]) -> str:

@@ -12,12 +12,14 @@ from orchestrator.commands._options import store_option
 @store_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def sweeps(store: str, as_json: bool) -> None:
-    """List the sweeps: what each reproduces, and its trials at every scale with those that the store has.
+    """List the sweeps: what each reproduces, how many published cells it covers, and its trials at every scale with
+    those that the store has.
 
     \b
     Example: orch sweeps --store runs
     """
-    from orchestrator.scales import SCALES
+    from analysis.coverage import num_covered
+    from orchestrator.scales import PAPER, SCALES
     from orchestrator.selection import Results
     from orchestrator.store import Store
     from orchestrator.sweeps import SWEEPS, expand
@@ -29,6 +31,7 @@ def sweeps(store: str, as_json: bool) -> None:
     rows: list[dict[str, Any]] = []
     for name, sweep in sorted(SWEEPS.items()):
         row: dict[str, Any] = {"sweep": name, "title": sweep.title, "reproduces": sweep.reproduces}
+        row["published cells"] = num_covered(PAPER, [name])
         for scale in SCALES.values():
             expansion = expand([name], scale, results)
             num_trials = len(expansion.wanted) + expansion.waiting.total()

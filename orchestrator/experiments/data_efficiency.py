@@ -26,7 +26,7 @@ def cells(scale: Scale, results: Results) -> Iterator[Cell]:
     moduli = [modulus for modulus in MODULI if modulus in scale.moduli]
     for task, modulus, (variant, model) in product(main.TASKS, moduli, main.recurrent(scale)):
         problem = scale.task(task, modulus)
-        best = results.best_learning_rate(scale.cell(problem, model).trials)
+        best = results.best_learning_rate(scale.cell(problem, model).trials, sweep="main")
         for size in scale.few(*SIZES):
             cell = scale.cell(
                 problem,

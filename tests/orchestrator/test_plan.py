@@ -350,7 +350,7 @@ def test_orch_plan_json_is_the_plan(store):
 def test_orch_plan_says_what_is_waited_for(dependent, tmp_path):
     output = orch("plan", "dependent", "--scale", "smoke", "--store", str(tmp_path / "none")).stdout
     assert "6 trials, 2 of them shared with other sweeps: 0 done, 0 failed, 2 to do, 4 waiting" in output
-    assert "4 wait for the best learning rate of rnn on modular_addition modulo 2 (2), the best" in output
+    assert "4 wait for the best learning rate for rnn on modular_addition modulo 2 (2), the best" in output
 
 
 def test_orch_plan_reads_the_store_that_the_environment_names(store, monkeypatch):

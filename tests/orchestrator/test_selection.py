@@ -73,7 +73,7 @@ def results_of(trials):
 
 
 def test_without_results_every_question_waits_and_names_the_cell():
-    reason = "the best learning rate of block_diagonal (block size 2) on state_machine modulo 3"
+    reason = "the best learning rate for block_diagonal (block size 2) on state_machine modulo 3"
     assert Results.none().best_learning_rate(cell()) == Waiting(reason)
 
 

@@ -198,8 +198,8 @@ def test_trials_that_depend_on_results_wait_for_them_and_say_for_what(dependent)
     expansion = expand(["dependent"], LAPTOP, Results.none())
     assert len(expansion.wanted) == 2 * 6
     assert expansion.waiting == {
-        "the best learning rate of rnn on modular_addition modulo 2": 2,
-        "the best learning rate of lstm on modular_addition modulo 2": 2,
+        "the best learning rate for rnn on modular_addition modulo 2": 2,
+        "the best learning rate for lstm on modular_addition modulo 2": 2,
     }
     held = [waiting.trial for waiting in expansion.held]
     assert [(trial.model.name, trial.steps) for trial in held] == [("rnn", 5), ("rnn", 10), ("lstm", 5), ("lstm", 10)]
@@ -217,7 +217,7 @@ def test_finished_cells_are_answered_and_others_go_on_waiting(dependent):
     rnn = [wanted.trial for wanted in cells if wanted.trial.model.name == "rnn"]
     results = finished(rnn, accuracy=lambda trial: 1.0 if trial.learning_rate == 3e-4 else 0.2)
     expansion = expand(["dependent"], LAPTOP, results)
-    assert set(expansion.waiting) == {"the best learning rate of lstm on modular_addition modulo 2"}
+    assert set(expansion.waiting) == {"the best learning rate for lstm on modular_addition modulo 2"}
     new = [wanted.trial for wanted in expansion.wanted.values() if wanted.trial.steps < LAPTOP.steps]
     assert [(trial.model.name, trial.learning_rate) for trial in new] == [("rnn", 3e-4), ("rnn", 3e-4)]
     assert all(trial.problems() == [] for trial in new)

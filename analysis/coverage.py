@@ -1,0 +1,21 @@
+"""Which published numbers a plan would have something to say about."""
+
+from collections.abc import Collection
+
+from analysis.comparison import compare
+from analysis.published import TABLES, published_cells
+from orchestrator.scales import Scale
+
+NUM_PUBLISHED = len(published_cells())
+
+
+def num_covered(scale: Scale, sweeps: Collection[str], trial_ids: Collection[str] | None = None) -> int:
+    """How many published numbers these sweeps plan trials for; given ids, only those whose trials are all among them."""
+    tables = [table.name for table in TABLES.values() if table.sweep in sweeps]
+    return len(
+        {
+            each.published
+            for each in compare(scale, {}, (), tables)
+            if trial_ids is None or all(trial_id in trial_ids for trial_id in each.trial_ids)
+        }
+    )
