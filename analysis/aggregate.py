@@ -7,26 +7,20 @@ counts as it scored, or as chance if it has no score; how many did is always tol
 
 import enum
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from analysis.published import OOD, VALIDATION
 from orchestrator.result import StopReason
+from orchestrator.selection import COLUMNS as SELECTION_COLUMNS
 from orchestrator.selection import Row, best_learning_rate
 
-COLUMNS = (
-    "trial_id",
-    "learning_rate",
-    "init_seed",
-    "validation_accuracy",
-    "ood_accuracy",
-    "accuracy_100",
-    "stop_reason",
-)
+COLUMNS = tuple(SELECTION_COLUMNS)
 """What is needed of a finished trial."""
 
 METRICS = {VALIDATION: "validation_accuracy", OOD: "ood_accuracy"}
+LOWER_IS_BETTER = {"steps_trained", "seconds"}
 
 
 class Status(enum.StrEnum):
@@ -84,8 +78,13 @@ class Summary:
         return ", ".join(remarks)
 
 
-def summarise(rows: Iterable[Row], num_planned: int | None = None, num_failed: int = 0) -> Summary:
-    """A cell's finished trials as one. `num_planned` is how many it should have; else those it has are all."""
+def summarise(
+    rows: Iterable[Row], num_planned: int | None = None, num_failed: int = 0, metrics: Mapping[str, str] = METRICS
+) -> Summary:
+    """A cell's finished trials as one. `num_planned` is how many it should have; else those it has are all.
+
+    `metrics` are the columns to score, by the name of the score.
+    """
     finished = list(rows)
     counts = {
         "num_planned": len(finished) if num_planned is None else num_planned,
@@ -97,12 +96,13 @@ def summarise(rows: Iterable[Row], num_planned: int | None = None, num_failed: i
         return Summary(**counts)
     rate = best_learning_rate(finished)
     chosen = [row for row in finished if row["learning_rate"] == rate]
-    scores = {split: _score(finished, chosen, metric) for split, metric in METRICS.items()}
+    scores = {split: _score(finished, chosen, metric) for split, metric in metrics.items()}
     return Summary(**counts, learning_rate=rate, num_seeds=len(chosen), scores=scores)
 
 
 def _score(finished: list[Row], chosen: list[Row], metric: str) -> Score:
-    best = max(finished, key=lambda row: scored(row[metric]))
+    best_of = min if metric in LOWER_IS_BETTER else max
+    best = best_of(finished, key=lambda row: scored(row[metric]))
     values = [scored(row[metric]) for row in chosen]
     spread = stdev(values) if len(values) > 1 else None
     return Score(scored(best[metric]), best["trial_id"], fmean(values), spread)

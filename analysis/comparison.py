@@ -1,12 +1,13 @@
 """Every published number with ours beside it."""
 
-from collections.abc import Collection, Iterable, Mapping
+import functools
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from analysis.aggregate import Summary, summarise
+from analysis.aggregate import Score, Summary, summarise
 from analysis.published import TABLES, Key, PublishedCell, key_of, published_cells
 from orchestrator.cell import Cell
-from orchestrator.scales import Scale
+from orchestrator.scales import PAPER, Scale
 from orchestrator.selection import Results, Row
 from orchestrator.sweeps import SWEEPS
 
@@ -20,16 +21,31 @@ class Comparison:
     """The trials of ours that it rests on, finished or not; what still waits for others has no id yet."""
     summary: Summary
     repeats: PublishedCell | None
-    """An earlier table's number about the very same trials: then this one does not count again."""
+    """An earlier number, of those compared, about the very same trials: then this one does not count again."""
+
+    @property
+    def score(self) -> Score | None:
+        return None if self.summary.scores is None else self.summary.scores[self.published.split]
 
     @property
     def ours(self) -> float | None:
         """By the paper's reading."""
-        return None if self.summary.scores is None else self.summary.scores[self.published.split].best
+        return None if self.score is None else self.score.best
 
     @property
     def difference(self) -> float | None:
         return None if self.ours is None else self.ours - self.published.accuracy
+
+    @property
+    def distinct(self) -> PublishedCell:
+        """The number as which it counts."""
+        return self.repeats or self.published
+
+    @property
+    def also(self) -> tuple[PublishedCell, ...]:
+        """The same number in other tables, compared or not; its value there may be another."""
+        same = _published_again().get(self.published, ())
+        return tuple(number for number in same if number != self.published)
 
 
 def compare(
@@ -43,37 +59,38 @@ def compare(
 
     What a scale does not plan (a modulus it leaves out) is not there.
     """
-    wanted = set(tables)
-    cells = _cells(scale, results or Results(lambda: finished), {TABLES[name].sweep for name in wanted})
     found: list[Comparison] = []
     seen: dict[tuple[tuple[str, ...], str], PublishedCell] = {}
-    for number in published_cells():
-        if number.table not in wanted:
-            continue
-        for cell in cells.get((TABLES[number.table].sweep, number.key), ()):
-            ids = tuple(cell.trial_ids)
-            rows = [finished[trial_id] for trial_id in ids if trial_id in finished]
-            num_failed = sum(trial_id in failed and trial_id not in finished for trial_id in ids)
-            repeats = seen.setdefault((ids, number.split), number)
-            summary = summarise(rows, len(cell.trials), num_failed)
-            found.append(Comparison(number, cell.reading, ids, summary, None if repeats is number else repeats))
+    for number, cell in _beside(scale, results or Results(lambda: finished), set(tables)):
+        ids = tuple(cell.trial_ids)
+        rows = [finished[trial_id] for trial_id in ids if trial_id in finished]
+        num_failed = sum(trial_id in failed and trial_id not in finished for trial_id in ids)
+        first = seen.setdefault((ids, number.split), number)
+        summary = summarise(rows, len(cell.trials), num_failed)
+        found.append(Comparison(number, cell.reading, ids, summary, None if first is number else first))
     return found
 
 
-def _cells(scale: Scale, results: Results, sweeps: Iterable[str]) -> dict[tuple[str, Key], list[Cell]]:
-    found: dict[tuple[str, Key], list[Cell]] = {}
-    for sweep in sweeps:
+def _beside(scale: Scale, results: Results, tables: Collection[str]) -> Iterator[tuple[PublishedCell, Cell]]:
+    cells: dict[tuple[str, Key], list[Cell]] = {}
+    for sweep in {TABLES[name].sweep for name in tables}:
         for cell in SWEEPS[sweep].cells(scale, results):
-            found.setdefault((sweep, key_of(cell)), []).append(cell)
-    return found
+            cells.setdefault((sweep, key_of(cell)), []).append(cell)
+    for number in published_cells():
+        if number.table in tables:
+            for cell in cells.get((TABLES[number.table].sweep, number.key), ()):
+                yield number, cell
+
+
+@functools.cache
+def _published_again() -> dict[PublishedCell, tuple[PublishedCell, ...]]:
+    """Numbers about the very same trials as published, for each that is not alone."""
+    same: dict[tuple[tuple[str, ...], str], dict[PublishedCell, None]] = {}
+    for number, cell in _beside(PAPER, Results.none(), TABLES):
+        same.setdefault((tuple(cell.trial_ids), number.split), {})[number] = None
+    return {number: tuple(numbers) for numbers in same.values() if len(numbers) > 1 for number in numbers}
 
 
 def num_distinct(comparisons: Iterable[Comparison]) -> int:
     """How many numbers these are, counting once what is published twice or read in two ways."""
-    return len({each.published for each in comparisons if each.repeats is None})
-
-
-def num_covered(scale: Scale, sweeps: Collection[str]) -> int:
-    """How many published numbers these sweeps plan trials for."""
-    tables = [table.name for table in TABLES.values() if table.sweep in sweeps]
-    return len({each.published for each in compare(scale, {}, (), tables)})
+    return len({each.distinct for each in comparisons})

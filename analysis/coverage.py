@@ -10,7 +10,7 @@ NUM_PUBLISHED = len(published_cells())
 
 
 def num_covered(scale: Scale, sweeps: Collection[str], trial_ids: Collection[str] | None = None) -> int:
-    """How many published numbers these sweeps plan trials for; given ids, only those whose trials are all among them."""
+    """How many published numbers these sweeps plan trials for; given ids, those whose trials are all among them."""
     tables = [table.name for table in TABLES.values() if table.sweep in sweeps]
     return len(
         {

@@ -26,14 +26,14 @@ SMALL = Scale(
     samples=1024,
 )
 MODELS = (
-    SMALL.model("bilinear"),
-    SMALL.model("block_diagonal", block_size=2),
-    SMALL.model("block_diagonal", block_size=1),
-    SMALL.model("lstm"),
-    SMALL.model("transformer", layers=1),
+    ("", SMALL.model("bilinear")),
+    ("2", SMALL.model("block_diagonal", block_size=2)),
+    ("1", SMALL.model("block_diagonal", block_size=1)),
+    ("", SMALL.model("lstm")),
+    ("1", SMALL.model("transformer", layers=1)),
 )
 
 
 def cells(scale: Scale, results: Results) -> Iterator[Cell]:
-    for modulus, model in product(SMALL.moduli, MODELS):
-        yield SMALL.cell(SMALL.task("modular_addition", modulus), model)
+    for modulus, (variant, model) in product(SMALL.moduli, MODELS):
+        yield SMALL.cell(SMALL.task("modular_addition", modulus), model, variant=variant)

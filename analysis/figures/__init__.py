@@ -1,0 +1,9 @@
+"""The paper's figures and some more, drawn from a store: one file each, with a `draw` that takes plain rows.
+
+Nothing here touches pyplot or matplotlib's global state for longer than a drawing takes: any thread may draw.
+"""
+
+from analysis.figures.gallery import Drawing, Gallery, figures
+from analysis.figures.saving import save, svg_element, to_bytes
+
+__all__ = ["Drawing", "Gallery", "figures", "save", "svg_element", "to_bytes"]

@@ -1,0 +1,84 @@
+"""An entry: what a figure knows of one cell of a sweep."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from analysis.aggregate import summarise
+from analysis.figures.style import Look, looks
+from analysis.names import model_name
+from orchestrator.cell import Cell
+from orchestrator.selection import Row
+from orchestrator.settings import to_dict
+from orchestrator.trial import Trial
+from tasks import Task
+
+_VARIANT_SETTINGS = {"block_diagonal": "block_size", "mamba": "layers", "transformer": "layers"}
+_WITHIN_A_CELL = {"task", "modulus", "model", "learning_rate", "init_seed", "data_seed"}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A cell with finished trials: its name and its look, the same in all figures of its sweep, and its results."""
+
+    trial: Trial
+    """One of its trials."""
+    label: str
+    look: Look
+    chosen: Sequence[Row]
+    """The finished trials of the chosen learning rate, one for each seed."""
+
+    @property
+    def task(self) -> Task:
+        return self.trial.task
+
+
+def entries(cells: Iterable[Cell], finished: Mapping[str, Row], along: Iterable[str] = ()) -> list[Entry]:
+    """Those cells of one sweep that have finished trials, in its order. `along` are settings that a figure has as its
+    axis: cells that differ in these alone are of one line and have one label."""
+    planned = list(cells)
+    labels = _labels(planned, {*_WITHIN_A_CELL, *along})
+    look_of = looks({label: _model_and_variant(cell) for label, cell in zip(labels, planned, strict=True)})
+    found = []
+    for label, cell in zip(labels, planned, strict=True):
+        rows = [finished[trial_id] for trial_id in cell.trial_ids if trial_id in finished]
+        if rows:
+            rate = summarise(rows).learning_rate
+            chosen = [row for row in rows if row["learning_rate"] == rate]
+            found.append(Entry(cell.example, label, look_of[label], chosen))
+    return found
+
+
+def _model_and_variant(cell: Cell) -> tuple[str, str]:
+    model = cell.example.model
+    if cell.variant:
+        return model.name, cell.variant
+    setting = _VARIANT_SETTINGS.get(model.name)
+    return model.name, str(getattr(model, setting)) if setting else ""
+
+
+def _labels(cells: Sequence[Cell], aside: Collection[str]) -> list[str]:
+    """The model's name, with whatever else tells apart the cells of one panel that would have the same."""
+    names = []
+    alike: dict[tuple[str, str, int], list[dict[str, Any]]] = defaultdict(list)
+    for cell in cells:
+        name = ", ".join(part for part in (model_name(*_model_and_variant(cell)), cell.reading) if part)
+        names.append(name)
+        alike[name, cell.example.task.name, cell.example.task.modulus].append(_settings(cell, aside))
+    differing: dict[str, set[str]] = defaultdict(set)
+    for (name, *_), group in alike.items():
+        keys = {key for settings in group for key in settings}
+        differing[name] |= {key for key in keys if len({str(settings.get(key)) for settings in group}) > 1}
+    labels = []
+    for name, cell in zip(names, cells, strict=True):
+        settings = _settings(cell, aside)
+        told = (f"{key.replace('_', ' ')} {settings.get(key)}" for key in sorted(differing[name]))
+        labels.append(", ".join([name, *told]))
+    return labels
+
+
+def _settings(cell: Cell, aside: Collection[str]) -> dict[str, Any]:
+    trial = cell.example
+    settings = to_dict(trial) | to_dict(trial.model) | to_dict(trial.task)
+    return {name: value for name, value in settings.items() if name not in aside}

@@ -1,0 +1,105 @@
+"""Figure: the largest state machine that a bilinear model tracks, by the number of its factors."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from analysis.comparison import Comparison
+from analysis.figures.style import FAINT, OURS, PUBLISHED, SOFT, styled
+from analysis.published import OOD, PublishedCell
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TRACKED = 0.95
+FULL = "full"
+"""The bilinear model, which is not factored."""
+
+CAPTION = (
+    "The largest state machine tracked by a bilinear model of so many factors: the most states with an accuracy of"
+    " {tracked} or more at {length} inputs, the best over learning rates and seeds, ours at {scale} scale. Hollow: some"
+    " machines of that model have no results yet."
+)
+
+
+_WIDTH, _HEIGHT = 5.2, 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How far one number of factors goes."""
+
+    factors: str
+    num_states: int
+    """The largest machine tracked; 0 for none."""
+    complete: bool = True
+
+
+def reaches(comparisons: Iterable[Comparison]) -> list[Reach]:
+    """Ours, where there are any results."""
+    by_factors: dict[str, list[Comparison]] = {}
+    for each in comparisons:
+        if each.published.split == OOD:
+            by_factors.setdefault(_factors(each.published), []).append(each)
+    found = []
+    for factors, group in by_factors.items():
+        known = [(each.published.key.modulus, each.ours) for each in group if each.ours is not None]
+        if known:
+            largest = max((states for states, accuracy in known if accuracy >= TRACKED), default=0)
+            found.append(Reach(factors, largest, len(known) == len(group)))
+    return found
+
+
+def published_reaches(numbers: Iterable[PublishedCell]) -> list[Reach]:
+    best: dict[str, int] = {}
+    for number in numbers:
+        if number.split == OOD:
+            states = number.key.modulus if number.accuracy >= TRACKED else 0
+            best[_factors(number)] = max(best.get(_factors(number), 0), states)
+    return [Reach(factors, states) for factors, states in best.items()]
+
+
+def _factors(number: PublishedCell) -> str:
+    return number.key.variant or FULL
+
+
+@styled
+def draw(ours: Sequence[Reach], published: Sequence[Reach], num_states: Sequence[int], title: str) -> "Figure":
+    """`num_states` are the sizes of the machines that were trained here."""
+    from matplotlib.figure import Figure
+
+    columns = sorted({each.factors for each in (*ours, *published)}, key=_order)
+    levels = sorted({0, *num_states, *(each.num_states for each in (*ours, *published))})
+    figure = Figure(figsize=(_WIDTH, _HEIGHT))
+    axes = figure.add_axes((0.115, 0.16, 0.865, 0.64))
+    axes.set(xlim=(-0.5, len(columns) - 0.5), ylim=(-0.4, len(levels) - 0.6))
+    axes.set_xticks(range(len(columns)), columns)
+    axes.set_yticks(range(len(levels)), ["none", *map(str, levels[1:])])
+    axes.set(xlabel="Number of factors", ylabel="Largest machine tracked (states)")
+    axes.grid(axis="y", color=FAINT, linewidth=0.5)
+    limit = levels.index(max(num_states))
+    if limit < len(levels) - 1:
+        axes.axhline(limit, color=SOFT, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1)
+        end: dict[str, Any] = {"textcoords": "offset points", "ha": "right", "color": SOFT}
+        axes.annotate("largest trained here", (len(columns) - 0.5, limit), (0, 2), **end)
+    dashed = (0, (3.5, 1.4))
+    for name, shown, colour, marker, line, aside in (
+        ("ours", ours, OURS, "o", "-", -0.07),
+        ("published", published, PUBLISHED, "s", dashed, 0.07),
+    ):
+        reach_of = {each.factors: each for each in shown}
+        x = [place + aside for place in range(len(columns))]
+        y = [levels.index(reach_of[factors].num_states) if factors in reach_of else math.nan for factors in columns]
+        look: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 5}
+        axes.plot(x, y, linestyle=line, linewidth=1.2, label=name, **look)
+        for place, height, factors in zip(x, y, columns, strict=True):
+            if factors in reach_of and not reach_of[factors].complete:
+                axes.plot(place, height, markerfacecolor="white", zorder=4, **look)
+    figure.suptitle(title, x=0.08 / _WIDTH, y=1 - 0.08 / _HEIGHT, ha="left", va="top")
+    figure.legend(loc="upper left", bbox_to_anchor=(0.1, 0.9), ncols=2, borderpad=0)
+    return figure
+
+
+def _order(factors: str) -> float:
+    return float("inf") if factors == FULL else float(factors)

@@ -1,0 +1,108 @@
+"""Figure: a published table as a heat map, ours in each cell and the published number beneath."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from analysis.aggregate import Status
+from analysis.comparison import Comparison
+from analysis.figures.sheet import TITLE_LETTER
+from analysis.figures.style import FAINT, PUBLISHED, SOFT, styled
+from analysis.names import model_name, task_name
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+DIFFERS = 0.1
+
+CAPTION = (
+    "Accuracy {where} (0 is chance, 1 is perfect): ours in bold, the best over learning rates and seeds, on its colour;"
+    " beneath it the published number. Framed: they differ by more than {differs}. *: some trials are unfinished or"
+    " diverged. Hatched: no results yet."
+)
+
+_CELL_WIDTH, _CELL_HEIGHT, _LEAST_TASK_WIDTH = 0.345, 0.3, 1.35
+_LEFT, _TOP, _BOTTOM, _RIGHT, _BETWEEN = 1.62, 0.58, 0.46, 0.1, 0.12
+
+
+@styled
+def draw(comparisons: Iterable[Comparison], title: str) -> "Figure":
+    """Of one table and one split: a row for each model, a column for each modulus of each task."""
+    from matplotlib.figure import Figure
+
+    shown = list(comparisons)
+    models = list(dict.fromkeys((each.published.key.model, each.published.key.variant) for each in shown))
+    tasks = list(dict.fromkeys(each.published.key.task for each in shown))
+    moduli = {
+        task: sorted({each.published.key.modulus for each in shown if each.published.key.task == task})
+        for task in tasks
+    }
+    across = [max(len(moduli[task]) * _CELL_WIDTH, _LEAST_TASK_WIDTH) for task in tasks]
+    width = max(_LEFT + sum(across) + (len(tasks) - 1) * _BETWEEN + _RIGHT, TITLE_LETTER * len(title))
+    tall = len(models) * _CELL_HEIGHT
+    height = _TOP + tall + _BOTTOM
+    figure = Figure(figsize=(width, height))
+    figure.suptitle(title, x=0.08 / width, y=1 - 0.08 / height, ha="left", va="top")
+    left = _LEFT
+    for task, room in zip(tasks, across, strict=True):
+        axes = figure.add_axes((left / width, _BOTTOM / height, room / width, tall / height))
+        left += room + _BETWEEN
+        axes.set_title(task_name(task), pad=5, fontweight="bold")
+        _prepare(
+            axes, [model_name(*model) for model in models] if task == tasks[0] else None, moduli[task], len(models)
+        )
+        for each in shown:
+            key = each.published.key
+            if key.task == task:
+                _add_cell(axes, moduli[task].index(key.modulus), models.index((key.model, key.variant)), each)
+    figure.supxlabel(
+        "Modulus m, or number of states", x=(_LEFT + left - _BETWEEN) / 2 / width, y=0.06 / height, va="bottom"
+    )
+    return figure
+
+
+def _prepare(axes: "Axes", models: Sequence[str] | None, moduli: Sequence[int], num_rows: int) -> None:
+    axes.set(xlim=(0, len(moduli)), ylim=(num_rows, 0))
+    axes.set_xticks([place + 0.5 for place in range(len(moduli))], [str(modulus) for modulus in moduli])
+    axes.set_yticks([place + 0.5 for place in range(num_rows)], models or [""] * num_rows)
+    axes.tick_params(length=0, pad=3)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+
+
+def _add_cell(axes: "Axes", column: int, row: int, each: Comparison) -> None:
+    from matplotlib import colormaps
+    from matplotlib.patches import Rectangle
+
+    ours, difference = each.ours, each.difference
+    if ours is None or difference is None:
+        axes.add_patch(Rectangle((column, row), 1, 1, facecolor="white", edgecolor=FAINT, hatch="////", linewidth=0))
+        upper, colour = "–", SOFT
+    else:
+        level = min(max(ours, 0.0), 1.0)
+        face = colormaps["Blues"](0.03 + 0.87 * level)
+        axes.add_patch(Rectangle((column, row), 1, 1, facecolor=face, edgecolor="white", linewidth=0.8))
+        if abs(difference) > DIFFERS:
+            inside = Rectangle((column + 0.06, row + 0.07), 0.88, 0.86, fill=False, edgecolor=PUBLISHED, linewidth=1.3)
+            axes.add_patch(inside)
+        upper, colour = _number(ours), _text_colour(face)
+        if each.summary.status is not Status.COMPLETE or each.summary.num_diverged:
+            upper += "*"
+    middle = column + 0.5
+    axes.text(middle, row + 0.31, upper, ha="center", va="center", color=colour, fontweight="bold")
+    axes.text(middle, row + 0.72, _number(each.published.accuracy), ha="center", va="center", color=colour)
+
+
+def _text_colour(face: tuple[float, ...]) -> str:
+    """Black or white, whichever stands out more."""
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in face[:3])
+    luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue
+    return "white" if 1.05 / (luminance + 0.05) > (luminance + 0.05) / 0.05 else "black"
+
+
+def _number(accuracy: float) -> str:
+    """
+    >>> _number(0.984), _number(-0.004), _number(-0.02)
+    ('0.98', '0.00', '−.02')
+    """
+    return f"{round(accuracy, 2) + 0.0:.2f}".replace("-0", "−").replace("-", "−")

@@ -1,0 +1,112 @@
+"""Figure: how training went, as validation loss and accuracy against the training step."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.figures.axes import accuracy_axis, add_lines, logarithmic_axis, loss_axis, short
+from analysis.figures.entry import Entry
+from analysis.figures.line import Line, make_line
+from analysis.figures.sheet import column_names, families, legend_of, make_sheet, moduli
+from analysis.figures.style import styled
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from pyarrow import Table
+
+COLUMNS = ("trial_id", "step", "validation_loss", "validation_accuracy")
+"""What is needed of the table of curves."""
+
+_MOST_POINTS = 60
+"""Of a line: more cannot be seen."""
+_MARKER_EVERY = 20
+_LEAST_LOSS = 1e-8
+
+CAPTION = (
+    "Validation loss and accuracy (0 is chance, 1 is perfect) against the training step, with the learning rate chosen"
+    " at 100 inputs: the mean over its seeds (of the loss, the geometric mean). A seed that ended before the others"
+    " stays where it was. Equal accuracies are stacked, so that none hides another."
+)
+
+
+class Curve(NamedTuple):
+    """Of one trial, in the order of its steps."""
+
+    steps: NDArray
+    losses: NDArray
+    accuracies: NDArray
+
+
+def curves_of(curves: "Table", trial_ids: Iterable[str]) -> dict[str, Curve]:
+    """Those of these trials, out of a table that may have a million rows. What is not finite is left out."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    ids = list(dict.fromkeys(trial_ids))
+    number = pc.index_in(curves["trial_id"], pa.array(ids, pa.string()))
+    rows = curves.append_column("number", number).filter(pc.is_valid(number))
+    names = ("number", *COLUMNS[1:])
+    numbers, steps, losses, accuracies = (rows[name].to_numpy().astype(float) for name in names)
+    finite = np.isfinite(losses) & np.isfinite(accuracies)
+    order = np.lexsort((steps, numbers))
+    order = order[finite[order]]
+    ends = np.searchsorted(numbers[order], np.arange(len(ids) + 1))
+    pieces = zip(ids, ends[:-1], ends[1:], strict=True)
+    return {
+        trial_id: Curve(*(values[order[start:end]] for values in (steps, losses, accuracies)))
+        for trial_id, start, end in pieces
+        if start < end
+    }
+
+
+def lines(entries: Iterable[Entry], curves: Mapping[str, Curve]) -> tuple[list[Line], list[Line]]:
+    """Of the loss and of the accuracy, in the same order."""
+    losses, accuracies = [], []
+    for entry in entries:
+        seeds = [curves[row["trial_id"]] for row in entry.chosen if row["trial_id"] in curves]
+        if seeds:
+            steps = _few(np.unique(np.concatenate([seed.steps for seed in seeds])))
+            values = [np.log(np.maximum(_at(steps, seed.steps, seed.losses), _LEAST_LOSS)) for seed in seeds]
+            loss = make_line(entry, steps, values)
+            losses.append(replace(loss, mean=np.exp(loss.mean), low=np.exp(loss.low), high=np.exp(loss.high)))
+            values = [_at(steps, seed.steps, seed.accuracies) for seed in seeds]
+            accuracies.append(make_line(entry, steps, values))
+    return losses, accuracies
+
+
+def _few(steps: NDArray) -> NDArray:
+    """About evenly apart on a logarithmic axis, the first and the last among them."""
+    places = np.searchsorted(steps, np.geomspace(steps[0], steps[-1], _MOST_POINTS))
+    return steps[np.unique(places.clip(max=len(steps) - 1))]
+
+
+def _at(wanted: NDArray, steps: NDArray, values: NDArray) -> NDArray:
+    """The latest value by each wanted step; before the first, the first."""
+    return values[np.maximum(np.searchsorted(steps, wanted, side="right") - 1, 0)]
+
+
+@styled
+def draw(losses: Sequence[Line], accuracies: Sequence[Line], title: str) -> "Figure":
+    """Of one task: for each family a row of losses and one of accuracies."""
+    rows = []
+    for (family, loss), accuracy in zip(families(losses).items(), families(accuracies).values(), strict=True):
+        rows += [(f"{family}\nloss", loss, legend_of(loss)), ("\naccuracy", accuracy, {})]
+    sheet = make_sheet(title, "Training step", column_names(losses), [legend for *_, legend in rows], height=1.15)
+    first, last = min(line.x[0] for line in losses), max(line.x[-1] for line in losses)
+    powers = [power for power in range(8) if first <= 10**power <= last]
+    ticks = {10.0**power: short(10**power) for power in powers[:: 1 if len(powers) < 3 else 2]}
+    least, most = min(line.mean.min() for line in losses), max(line.mean.max() for line in losses)
+    for number, ((name, row, _), panels) in enumerate(zip(rows, sheet.panels, strict=True)):
+        panels[0].set_ylabel(name)
+        for modulus, axes in zip(moduli(losses), panels, strict=True):
+            logarithmic_axis(axes, (0.8 * first, 1.25 * last), ticks)
+            shown = [line for line in row if line.task.modulus == modulus]
+            if number % 2:
+                accuracy_axis(axes, accuracies)
+            else:
+                loss_axis(axes, least, most)
+            add_lines(axes, shown, every=_MARKER_EVERY, stack=bool(number % 2), band=False)
+    return sheet.figure

@@ -1,0 +1,49 @@
+"""Figure: accuracy against the number of inputs, far beyond those trained on. The paper shows one length only."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from analysis.aggregate import scored
+from analysis.figures.axes import accuracy_axis, add_lines, logarithmic_axis
+from analysis.figures.entry import Entry
+from analysis.figures.line import Line, make_line
+from analysis.figures.sheet import column_names, families, legend_of, make_sheet, moduli
+from analysis.figures.style import FAINT, styled
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+CAPTION = (
+    "Accuracy (0 is chance, 1 is perfect) against the number of inputs, with the learning rate chosen at 100 inputs:"
+    " the mean over its seeds, within their range. Grey: lengths trained on. So that none hides another, markers of one"
+    " length stand side by side, and equal lines are stacked."
+)
+
+
+def lines(entries: Iterable[Entry]) -> list[Line]:
+    found = []
+    for entry in entries:
+        curves = [row["length_curve"] for row in entry.chosen if row["length_curve"]]
+        if curves:
+            lengths = [point["length"] for point in curves[0]]
+            found.append(
+                make_line(entry, lengths, [[scored(point["accuracy"]) for point in curve] for curve in curves])
+            )
+    return found
+
+
+@styled
+def draw(lines: Sequence[Line], title: str, longest_trained: int = 10) -> "Figure":
+    """Of one task."""
+    rows = families(lines)
+    sheet = make_sheet(title, "Number of inputs", column_names(lines), [legend_of(row) for row in rows.values()])
+    shortest, longest = min(each.x[0] for each in lines), max(each.x[-1] for each in lines)
+    ticks = {length: f"{length:.0f}" for length in (10, 50, longest) if length <= longest}
+    for (family, row), panels in zip(rows.items(), sheet.panels, strict=True):
+        panels[0].set_ylabel(f"{family}\naccuracy")
+        for modulus, axes in zip(moduli(lines), panels, strict=True):
+            logarithmic_axis(axes, (0.65 * shortest, 1.6 * longest), ticks)
+            accuracy_axis(axes, lines)
+            axes.axvspan(0.1, longest_trained, color=FAINT, alpha=0.6, linewidth=0, zorder=0)
+            add_lines(axes, [each for each in row if each.task.modulus == modulus])
+    return sheet.figure

@@ -1,0 +1,36 @@
+"""Reports as files, each written aside and renamed: what is there is whole."""
+
+import os
+import secrets
+from pathlib import Path
+
+from analysis.figures import Gallery, save
+from analysis.report.collect import Report
+from analysis.report.page import page
+from orchestrator.errors import OrchError
+
+
+def write_page(path: Path, report: Report, gallery: Gallery) -> None:
+    write_text(path, page(report, gallery))
+
+
+def write_figures(folder: Path, gallery: Gallery) -> int:
+    """Every figure as SVG and PNG; how many there are."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for drawing in gallery.drawings:
+            for kind in ("svg", "png"):
+                save(drawing.figure, folder / f"{drawing.name}.{kind}")
+    except OSError as error:
+        raise OrchError(f"figures cannot be written to {folder} ({error.strerror}): name another folder") from error
+    return len(gallery.drawings)
+
+
+def write_text(path: Path, text: str) -> None:
+    aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        aside.write_text(text, encoding="utf-8")
+        os.replace(aside, path)
+    except OSError as error:
+        aside.unlink(missing_ok=True)
+        raise OrchError(f"{path} cannot be written ({error.strerror}): name another place with --output") from error

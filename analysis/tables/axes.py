@@ -1,0 +1,90 @@
+"""How each published table is laid out: what its sections, rows, column groups and columns are."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from analysis.names import model_name, task_name
+from analysis.published import OOD, TABLES, VALIDATION, PublishedCell
+
+Label = Callable[[PublishedCell], str]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Axes:
+    headings: tuple[str, ...]
+    """Over the labels of the rows."""
+    labels: Callable[[PublishedCell, str], tuple[str, ...]]
+    """Of a number's row, given how ours is read."""
+    section: Label
+    """Rows stand together in sections, as in the paper."""
+    group: Label
+    columns: str
+    """What the columns of a group are."""
+    column: Label
+
+
+def split_name(number: PublishedCell) -> str:
+    return {VALIDATION: "Validation, length 2–10", OOD: f"Length {TABLES[number.table].test_length}"}[number.split]
+
+
+def additive_name(additive: str) -> str:
+    return additive.replace("+", " + ")
+
+
+def _model(number: PublishedCell) -> str:
+    return model_name(number.key.model, number.key.variant)
+
+
+def _task(number: PublishedCell) -> str:
+    return task_name(number.key.task)
+
+
+def _task_and_parity(number: PublishedCell) -> str:
+    parity = task_name("modular_addition", 2)
+    return parity if task_name(number.key.task, number.key.modulus) == parity else _task(number)
+
+
+def _modulus(number: PublishedCell) -> str:
+    return str(number.key.modulus)
+
+
+_MODELS = Axes(
+    headings=("Model",),
+    labels=lambda number, reading: (_model(number),),
+    section=_task,
+    group=split_name,
+    columns="Modulus or states",
+    column=_modulus,
+)
+_ADDITIVE = Axes(
+    headings=("Model", "Additive terms", "State"),
+    labels=lambda number, reading: (_model(number), additive_name(number.key.additive), reading),
+    section=lambda number: "",
+    group=_task_and_parity,
+    columns="Modulus or states",
+    column=_modulus,
+)
+
+AXES: dict[str, Axes] = {
+    "main": _MODELS,
+    "param_matched": _MODELS,
+    "dihedral": _MODELS,
+    "factors": Axes(
+        headings=("Factors",),
+        labels=lambda number, reading: (number.key.variant or "full",),
+        section=_task,
+        group=split_name,
+        columns="States",
+        column=_modulus,
+    ),
+    "additive": _ADDITIVE,
+    "additive_summary": _ADDITIVE,
+    "frozen_parity": Axes(
+        headings=("Additive terms",),
+        labels=lambda number, reading: (additive_name(number.key.additive),),
+        section=lambda number: "",
+        group=lambda number: f"{number.key.train_examples} training examples",
+        columns="Training length",
+        column=lambda number: str(number.key.train_length),
+    ),
+}

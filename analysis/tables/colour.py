@@ -1,0 +1,46 @@
+"""Accuracies as colours, from pale to deep: for print, for the colour-blind, and for light and dark pages.
+
+Lightness alone tells low from high, so a grey copy reads the same; hue only helps. On a dark page the ramp starts from
+the page's darkness instead. The text on a colour is black or white, whichever is easier to read.
+"""
+
+NUM_STEPS = 20
+
+Ramp = tuple[str, ...]
+LIGHT: Ramp = ("#fbf8e3", "#a5d6bd", "#3d93a8", "#1b3a6b")
+DARK: Ramp = ("#1d2733", "#23506b", "#3c8a8f", "#a5d6bd")
+
+
+def step_of(value: float) -> int:
+    """Which of the ramp's steps an accuracy is at; what is below chance is as pale as chance."""
+    return round(NUM_STEPS * min(1.0, max(0.0, value)))
+
+
+def background(value: float, ramp: Ramp = LIGHT) -> str:
+    """As `#rrggbb`."""
+    place = step_of(value) / NUM_STEPS * (len(ramp) - 1)
+    lower = min(int(place), len(ramp) - 2)
+    pairs = zip(_channels(ramp[lower]), _channels(ramp[lower + 1]), strict=True)
+    return "#" + "".join(f"{round(low + (high - low) * (place - lower)):02x}" for low, high in pairs)
+
+
+def ink(colour: str) -> str:
+    """Black or white, whichever stands out more on a colour."""
+    return max(("#000000", "#ffffff"), key=lambda text: contrast(text, colour))
+
+
+def contrast(first: str, second: str) -> float:
+    """The ratio that WCAG asks to be 4.5 or more for text."""
+    low, high = sorted((luminance(first), luminance(second)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def luminance(colour: str) -> float:
+    """From 0, black, to 1, white."""
+    parts = [channel / 255 for channel in _channels(colour)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def _channels(colour: str) -> tuple[int, int, int]:
+    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)

@@ -1,0 +1,141 @@
+"""Tables as LaTeX, with booktabs: a float for each section, or more where a page cannot hold it."""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from analysis.tables.colour import background, ink
+from analysis.tables.layout import PaperTable, Row, Section
+from analysis.tables.reading import DIFFERENCE, PUBLISHED, Entry
+
+PREAMBLE = """\
+% Needs, before \\begin{document}:
+% \\usepackage{booktabs}
+% \\usepackage[table]{xcolor}
+% The widest tables take about 14 cm.
+"""
+
+MOST_LINES = 50
+"""In a float, besides its head and caption: what fits on a page of an article."""
+
+_SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "$": r"\$",
+    "&": r"\&",
+    "#": r"\#",
+    "%": r"\%",
+    "_": r"\_",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': "''",
+    "−": "$-$",
+    "–": "--",
+    "±": r"$\pm$",
+    "×": r"$\times$",
+    "†": r"$\dagger$",
+    "‡": r"$\ddagger$",
+    "§": r"\S{}",
+}
+
+
+def render_latex(table: PaperTable) -> str:
+    pages = [(section.heading, rows) for section in table.sections for rows in _pages(table, section)]
+    return "\n".join(_float(table, heading, rows, place, len(pages)) for place, (heading, rows) in enumerate(pages))
+
+
+def paragraph(text: str) -> str:
+    return rf"\noindent {escape(text)}"
+
+
+def _pages(table: PaperTable, section: Section) -> list[list[Row]]:
+    """A section's rows, as many at once as fit on a page; those of one model stay together."""
+    pages: list[list[Row]] = [[]]
+    for _, alike in groupby(section.rows, key=lambda row: row.labels[0]):
+        rows = list(alike)
+        if pages[-1] and sum(len(_stacks(table, row)[0]) for row in [*pages[-1], *rows]) > MOST_LINES:
+            pages.append([])
+        pages[-1] += rows
+    return pages
+
+
+def _float(table: PaperTable, heading: str, rows: Sequence[Row], place: int, num_floats: int) -> str:
+    num_columns = sum(len(group.columns) for group in table.groups)
+    title = f"{table.title}: {heading}" if heading else table.title
+    told = [table.caption, f"Each cell, from above: {', '.join(table.lines)}."] if place == 0 else []
+    label = re.sub(r"[^a-z]+", "-", f"{table.name} {heading}".lower()).strip("-") + f"-{place + 1}"
+    lines = [
+        r"\begin{table}[htbp]",
+        r"\centering\scriptsize",
+        r"\setlength{\tabcolsep}{2pt}",
+        rf"\caption{{{escape(' '.join([f'{title}.', *told]))}}}",
+        rf"\label{{tab:{label}}}",
+        rf"\begin{{tabular}}{{l*{{{num_columns}}}{{c}}}}",
+        r"\toprule",
+        *_head(table),
+        r"\midrule",
+        *(line for row in rows for line in _lines(table, row, space=row is not rows[0])),
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
+    if place == num_floats - 1:
+        notes = list(table.remarks)
+        if table.legend:
+            notes.append(f"Marks: {'; '.join(f'{mark} {meaning}' for mark, meaning in table.legend.items())}.")
+        lines += ["", r"\smallskip", rf"\parbox{{\linewidth}}{{{escape(' '.join(notes))}}}"]
+    return "\n".join([*lines, r"\end{table}", ""])
+
+
+def _head(table: PaperTable) -> Iterator[str]:
+    cells, rules, start = [""], [], 2
+    for group in table.groups:
+        end = start + len(group.columns) - 1
+        cells.append(rf"\multicolumn{{{len(group.columns)}}}{{c}}{{{escape(group.heading)}}}")
+        rules.append(rf"\cmidrule(lr){{{start}-{end}}}")
+        start = end + 1
+    yield " & ".join(cells) + r" \\"
+    yield "".join(rules)
+    yield (
+        " & ".join([escape(table.columns), *(escape(text) for group in table.groups for text in group.columns)])
+        + r" \\"
+    )
+
+
+def _lines(table: PaperTable, row: Row, space: bool) -> Iterator[str]:
+    """A row's labels stand above each other, as the texts of its cells do."""
+    if space:
+        yield r"\addlinespace[2pt]"
+    for line in zip(*_stacks(table, row), strict=True):
+        yield " & ".join(line) + r" \\"
+
+
+def _stacks(table: PaperTable, row: Row) -> list[list[str]]:
+    """The labels and every cell, each as equally many lines."""
+    entries = [entry for group in row.entries for entry in group]
+    stacks = [[escape(label) for label in row.labels], *(_stack(table, entry) for entry in entries)]
+    height = max(len(stack) for stack in stacks)
+    return [stack + [""] * (height - len(stack)) for stack in stacks]
+
+
+def _stack(table: PaperTable, entry: Entry) -> list[str]:
+    texts = []
+    for name, text in zip(table.lines, entry.lines, strict=True):
+        marks = entry.marks_published if name == PUBLISHED else ""
+        shown = escape(text) + (f"\\rlap{{{escape(marks)}}}" if marks else "")
+        texts.append(rf"\textbf{{{shown}}}" if name == DIFFERENCE and entry.beyond else shown)
+    if entry.marks:
+        texts[0] += f"\\rlap{{{escape(entry.marks)}}}"
+    if entry.value is not None:
+        colour = background(entry.value)
+        shades = [shade[1:].upper() for shade in (colour, ink(colour))]
+        texts[0] = rf"\cellcolor[HTML]{{{shades[0]}}}\textcolor[HTML]{{{shades[1]}}}{{{texts[0]}}}"
+    return [*texts, *([rf"{{\tiny {escape(entry.also)}}}"] if entry.also else [])]
+
+
+def escape(text: str) -> str:
+    """So that it reads as it is written."""
+    return "".join(_SPECIAL.get(character, character) for character in text)

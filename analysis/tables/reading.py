@@ -1,0 +1,145 @@
+"""What stands in a cell: the paper's reading of our trials or our own, beside the published value, as short texts."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from analysis.aggregate import Score, Status
+from analysis.agreement import is_beyond
+from analysis.comparison import Comparison
+
+PARTIAL, DIVERGED, SOME_FAILED, TWICE, MISSING, FAILED, NOT_PLANNED = "*†‡§?×–"
+LEGEND = {
+    PARTIAL: "not all of its trials are finished",
+    DIVERGED: "some of its trials diverged",
+    SOME_FAILED: "some of its trials failed",
+    TWICE: "published with the same value in another table too",
+    MISSING: "none of its trials is finished yet",
+    FAILED: "none of its trials is finished, and one failed",
+    NOT_PLANNED: "not planned at this scale",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A cell as texts, the same for every rendering."""
+
+    value: float | None
+    """What it is coloured by."""
+    lines: tuple[str, ...]
+    """Named by `Reading.lines`; the first is ours."""
+    marks: str = ""
+    """Beside ours, explained by `LEGEND`."""
+    marks_published: str = ""
+    """Beside the published value, explained likewise."""
+    also: str = ""
+    """Other values that the paper gives the same number."""
+    beyond: bool = False
+    """Whether the difference is beyond the tolerance."""
+    told: str = ""
+    """Everything about it in a sentence or two."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    lines: tuple[str, ...]
+    """What stands in a cell, ours first."""
+    statistic: str
+    """What ours is, of `{trials}`."""
+    texts: Callable[[Comparison, Score], tuple[str, ...]]
+    value: Callable[[Score], float]
+
+
+def _paper_texts(comparison: Comparison, score: Score) -> tuple[str, ...]:
+    assert comparison.difference is not None, "what has a score has a difference"
+    return decimals(score.best), decimals(comparison.published.accuracy), signed(comparison.difference)
+
+
+def _our_texts(comparison: Comparison, score: Score) -> tuple[str, ...]:
+    spread = "" if score.spread is None else f"±{score.spread:.2f}"
+    seeds, rate = f"n={comparison.summary.num_seeds}", rate_text(comparison.summary.learning_rate or 0.0)
+    return decimals(score.mean), spread, seeds, rate, decimals(comparison.published.accuracy)
+
+
+PUBLISHED, DIFFERENCE = "published", "difference"
+READINGS: dict[str, Reading] = {
+    "paper": Reading(
+        lines=("ours", PUBLISHED, DIFFERENCE),
+        statistic="the best of {trials}, over learning rates and seeds",
+        texts=_paper_texts,
+        value=lambda score: score.best,
+    ),
+    "ours": Reading(
+        lines=("ours", "spread", "seeds", "rate", PUBLISHED),
+        statistic="of {trials}, the learning rate with the highest accuracy at 100 inputs, then the mean and the"
+        " standard deviation over its seeds",
+        texts=_our_texts,
+        value=lambda score: score.mean,
+    ),
+}
+
+
+def entry_of(comparison: Comparison | None, reading: Reading, tolerance: float) -> Entry:
+    """The cell of a comparison; of none, one that is not planned."""
+    if comparison is None:
+        return Entry(None, (NOT_PLANNED, *("" for _ in reading.lines[1:])))
+    published, summary = comparison.published, comparison.summary
+    others = list(dict.fromkeys(number.accuracy for number in comparison.also if number.accuracy != published.accuracy))
+    same = len(comparison.also) > 0 and not others
+    score = comparison.score
+    if score is None:
+        mark = FAILED if summary.status is Status.FAILED else MISSING
+        texts = tuple(decimals(published.accuracy) if name == PUBLISHED else "" for name in reading.lines)
+        lines = (mark, *texts[1:])
+    else:
+        lines = reading.texts(comparison, score)
+    marks = [
+        (PARTIAL, summary.status is Status.PARTIAL),
+        (DIVERGED, summary.num_diverged > 0),
+        (SOME_FAILED, summary.num_failed > 0 and score is not None),
+    ]
+    return Entry(
+        value=None if score is None else reading.value(score),
+        lines=lines,
+        marks="".join(mark for mark, applies in marks if applies),
+        marks_published=TWICE if same else "",
+        also=f"also {', '.join(map(decimals, others))}" if others else "",
+        beyond=is_beyond(comparison, tolerance),
+        told=_told(comparison),
+    )
+
+
+def _told(comparison: Comparison) -> str:
+    score, summary = comparison.score, comparison.summary
+    sentences = []
+    if score is not None and comparison.difference is not None:
+        spread = "" if score.spread is None else f" ± {score.spread:.3f}"
+        seeds = f"{summary.num_seeds} seed{'s' * (summary.num_seeds != 1)}"
+        rate = rate_text(summary.learning_rate or 0.0)
+        sentences.append(f"Best {score.best:.3f}, trial {score.best_trial}.")
+        sentences.append(f"Mean {score.mean:.3f}{spread}, {seeds} at rate {rate}.")
+    published = f"Published {decimals(comparison.published.accuracy)}"
+    places = [f"{decimals(number.accuracy)} in {number.table}" for number in comparison.also]
+    sentences.append(f"{published}; also {', '.join(places)}." if places else f"{published}.")
+    if summary.remark:
+        sentences.append(summary.remark[0].upper() + summary.remark[1:] + ".")
+    return " ".join(sentences)
+
+
+def decimals(value: float) -> str:
+    """With a true minus; what rounds to zero has no sign."""
+    return f"{round(value, 2) + 0.0:.2f}".replace("-", "−")
+
+
+def signed(value: float) -> str:
+    text = decimals(value)
+    return text if text.startswith("−") else f"±{text}" if text == "0.00" else f"+{text}"
+
+
+def rate_text(rate: float) -> str:
+    """A learning rate in short.
+
+    >>> rate_text(0.001), rate_text(0.00025)
+    ('1e-3', '2.5e-4')
+    """
+    digits, exponent = f"{rate:e}".split("e")
+    return f"{float(digits):g}e{int(exponent)}"

@@ -1,0 +1,130 @@
+"""The report: on a real store, on half of one, with hostile text in it, and in a real browser."""
+
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+import matplotlib.image
+import pytest
+from click.testing import CliRunner
+
+from analysis.figures import figures
+from analysis.published import TABLES
+from analysis.report.collect import collect
+from analysis.report.page import page
+from analysis.tables import FORMATS, render
+from orchestrator.cli import main
+from orchestrator.scales import SMOKE
+from orchestrator.store import Store
+from tests.browser import rendered, screenshot
+from tests.engine.conftest import Sweeps
+
+HOSTILE = "<script>document.title = 'hijacked'</script>"
+
+
+@pytest.fixture(scope="module")
+def smoke(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """What `orch sweep all --scale smoke` leaves behind."""
+    sweeps = Sweeps(tmp_path_factory.mktemp("smoke"))
+    try:
+        output = sweeps.run("sweep", "all", "--scale", "smoke").stdout
+    finally:
+        sweeps.end_all()
+    assert "279 trials finished" in output
+    return sweeps.store
+
+
+def orch(*arguments: str, expect: int = 0) -> str:
+    result = CliRunner().invoke(main, list(arguments))
+    assert result.exit_code == expect, result.output
+    return result.output
+
+
+def half_of(store: Store, folder: Path) -> Store:
+    """A store with every other trial, and one failure whose every text is hostile."""
+    half = Store.open(folder)
+    trials = store.read("trials").to_pylist()
+    half.write("trials", trials[::2])
+    half.write("curves", [row for row in store.read("curves").to_pylist() if row["trial_id"] in half.done()])
+    half.put_json("sweeps/all.json", next(iter(store.list_json("sweeps").values())))
+    attempt = {"attempt_id": "a", "trial_id": trials[1]["trial_id"], "event": "end", "at": datetime.now(UTC)}
+    texts = dict.fromkeys(("error_type", "error_signature", "error_message", "traceback", "host"), HOSTILE)
+    half.write("attempts", [attempt | texts | {"outcome": "failed"}])
+    return half
+
+
+def test_on_a_real_store_every_table_and_figure_is_there(smoke, tmp_path):
+    report = collect(smoke)
+    assert report.scale is SMOKE
+    assert report.num_done == report.num_planned == 279
+    for name in TABLES:
+        for kind in FORMATS:
+            assert render(name, report.comparisons, report.scale, kind), (name, kind)
+    gallery = figures(smoke, report.scale, [sweep.name for sweep in report.sweeps])
+    assert gallery.left_out == {}
+    html = page(report, gallery)
+    assert html.count("<svg") == len(gallery.drawings) > 10
+    for sweep in report.sweeps:
+        assert f'id="sweep-{sweep.name}"' in html
+
+
+def test_a_real_browser_shows_the_page_and_the_page_asks_for_nothing_else(smoke, tmp_path):
+    output = tmp_path / "report.html"
+    said = orch("report", "--store", smoke.uri, "--output", str(output))
+    assert "279 of 279 trials" in said
+    text = output.read_text()
+    assert not re.findall(r"""(?:src|href)=["'](?!#)""", text), "the page must not load anything"
+    assert "@import" not in text
+    assert not re.findall(r"url\((?!#)", text)
+    shown = rendered(output)
+    assert shown.count("<svg") == text.count("<svg")
+    assert shown.count("<table") == text.count("<table") > 10
+    picture = tmp_path / "report.png"
+    screenshot(output, picture)
+    pixels = matplotlib.image.imread(picture)[..., :3]
+    assert len({tuple(pixel) for row in pixels[::10, ::10] for pixel in row}) > 20, "a blank page has few colours"
+
+
+def test_half_a_store_is_reported_as_half_and_hostile_text_stays_text(smoke, tmp_path):
+    half = half_of(smoke, tmp_path / "half")
+    output = tmp_path / "report.html"
+    said = orch("report", "all", "--scale", "smoke", "--store", half.uri, "--output", str(output))
+    report = collect(half, ["all"], "smoke")
+    assert 100 < report.num_done < 200
+    assert f"{report.num_done} of 279 trials" in said
+    text = output.read_text()
+    assert "<script" not in text
+    assert "&lt;script&gt;" in text
+    assert "missing: 0 of 1 trials" in text
+    assert "failed: 0 of 1 trials" in text
+    assert "<title>hijacked</title>" not in rendered(output)
+
+
+def test_check_lists_what_differs_and_exits_with_one(smoke):
+    said = orch("report", "main", "--store", smoke.uri, "--check", "0.05", expect=1)
+    assert "Numbers that differ by more than 0.05" in said
+    assert "worse" in said
+    orch("report", "main", "--store", smoke.uri, "--check", "3", expect=0)
+
+
+def test_tables_alone_are_printed_or_written(smoke, tmp_path):
+    said = orch("report", "frozen-parity", "--store", smoke.uri, "--format", "markdown")
+    assert said.count("|") > 20
+    output = tmp_path / "tables.tex"
+    orch("report", "factors", "--store", smoke.uri, "--format", "latex", "--output", str(output))
+    assert r"\toprule" in output.read_text()
+
+
+def test_figures_are_written_as_files(smoke, tmp_path):
+    folder = tmp_path / "figures"
+    orch("report", "factors", "--store", smoke.uri, "--figures", str(folder), "--output", str(tmp_path / "r.html"))
+    assert sorted(path.name for path in folder.iterdir()) == ["factors-factors.png", "factors-factors.svg"]
+
+
+def test_a_store_that_is_not_there_and_a_place_that_cannot_be_written_are_one_sentence_each(smoke, tmp_path):
+    said = orch("report", "--store", str(tmp_path / "none"), expect=2)
+    assert said.startswith("error: there is no store at")
+    place = tmp_path / "no" / "such" / "report.html"
+    said = orch("report", "angles", "--store", smoke.uri, "--output", str(place), expect=2)
+    assert said.count("\n") == 1
+    assert "name another place with --output" in said

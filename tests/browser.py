@@ -1,0 +1,38 @@
+"""A real browser without a screen. Tests that need one say so and are skipped where there is none."""
+
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+_FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--hide-scrollbars",
+]
+
+
+def _run(*arguments: str) -> str:
+    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if browser is None:
+        pytest.skip("no browser: install chromium")
+    with tempfile.TemporaryDirectory(prefix="orch-browser-", ignore_cleanup_errors=True) as profile:
+        command = [browser, *_FLAGS, f"--user-data-dir={profile}", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+
+
+def rendered(page: Path) -> str:
+    """What the browser makes of a page, scripts and all, as HTML."""
+    return _run("--dump-dom", page.as_uri())
+
+
+def screenshot(page: Path, picture: Path, width: int = 1300, height: int = 2000) -> None:
+    _run(f"--window-size={width},{height}", f"--screenshot={picture}", page.as_uri())
