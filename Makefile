@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test lint bench golden clean
+.PHONY: setup demo test test-cluster lint bench golden clean
 
 setup: $(READY)
 
@@ -24,6 +24,10 @@ demo: $(READY)
 
 test: $(READY)
 	$(BIN)/pytest
+
+# Those that launch machines, real or stood in for. They are part of `make test` too.
+test-cluster: $(READY)
+	$(BIN)/pytest -m cluster
 
 lint: $(READY)
 	$(BIN)/ruff check .

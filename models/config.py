@@ -1,10 +1,14 @@
 """What every model's settings share, and what the bilinear family shares beyond that. No torch."""
 
+import importlib
 import math
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from orchestrator.settings import setting
+
+if TYPE_CHECKING:
+    from models.network import Network
 
 ADDITIVE = ("none", "constant", "input", "input+constant")
 NORMALISATIONS = ("none", "unit", "rms", "block", "unit-final", "rms-final", "block-final")
@@ -43,6 +47,11 @@ class ModelConfig:
         """Every parameter of one trial, by name."""
         raise NotImplementedError
 
+    def network(self) -> "type[Network]":
+        """What computes it. Imports torch, so it is asked for only where something is trained or evaluated."""
+        package = type(self).__module__.rpartition(".")[0]
+        return importlib.import_module(f"{package}.network").Network
+
     def is_trained(self, parameter: str) -> bool:
         return True
 
@@ -51,8 +60,10 @@ class ModelConfig:
 
     def forward_flops(self, vocabulary: Vocabulary, num_samples: int, num_tokens: int) -> int:
         """Multiplications and additions to read `num_samples` sequences of `num_tokens`; a training step takes about
-        three times that, and Adam's pass over the parameters."""
-        raise NotImplementedError
+        three times that, and Adam's pass over the parameters.
+
+        For estimates only. If a model does not say, every parameter is taken to serve every token once."""
+        return 2 * num_samples * num_tokens * self.num_parameters(vocabulary)
 
     def problems(self) -> list[str]:
         """Everything wrong with these settings, each as a sentence that names the remedy."""

@@ -1,6 +1,5 @@
 """A network is K trials of one model stacked side by side; what all models share, and the bilinear family's body."""
 
-import importlib
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -11,6 +10,7 @@ from torch import Tensor, nn
 from models.config import BilinearFamilyConfig, ModelConfig, Vocabulary
 from models.recurrence import Normalisation
 from models.tables import Scratch
+from orchestrator.errors import InvalidSettings
 
 State = dict[str, Tensor]
 """One trial's parameters by name, without the trial axis."""
@@ -30,6 +30,7 @@ class Network(nn.Module):
         self.vocabulary = vocabulary
         self.names = list(members[0])
         self.scratch: Scratch | None = None
+        _check_shapes(config, vocabulary, members[0])
         for name in self.names:
             stacked = torch.stack([member[name] for member in members])
             self.register_parameter(_attribute(name), nn.Parameter(stacked, requires_grad=config.is_trained(name)))
@@ -62,14 +63,23 @@ class Network(nn.Module):
         return torch.baddbmm(self["head.bias"][:, None], h_KBH, self["head.weight"].transpose(1, 2))
 
 
+def _check_shapes(config: ModelConfig, vocabulary: Vocabulary, member: Mapping[str, Tensor]) -> None:
+    """Parameters are counted, and times estimated, by what the settings say without torch."""
+    said = {name: tuple(shape) for name, shape in config.shapes(vocabulary).items()}
+    found = {name: tuple(tensor.shape) for name, tensor in member.items()}
+    wrong = [name for name in said | found if said.get(name) != found.get(name)]
+    if wrong:
+        facts = "; ".join(f"{name} is {found.get(name)}, not {said.get(name)}" for name in wrong)
+        raise InvalidSettings([f"the network of {config.name} has other parameters than its shapes() says: {facts}"])
+
+
 def _attribute(name: str) -> str:
     return name.replace(".", "/")
 
 
 def network_type(config: ModelConfig) -> type[Network]:
-    """The network of a model's settings: the class named Network in its `network.py`."""
-    package = type(config).__module__.rpartition(".")[0]
-    return importlib.import_module(f"{package}.network").Network
+    """The network of a model's settings."""
+    return config.network()
 
 
 def build(config: ModelConfig, vocabulary: Vocabulary, generators: Sequence[torch.Generator]) -> Network:

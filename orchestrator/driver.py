@@ -7,7 +7,9 @@ Live objects are kept in `_RUNS` and found by name, because Tune pickles what it
 """
 
 import logging
+import math
 import os
+import re
 import shutil
 import tempfile
 import time
@@ -31,9 +33,11 @@ from ray.tune.search.search_algorithm import SearchAlgorithm
 from orchestrator import provenance
 from orchestrator.errors import OrchError
 from orchestrator.failure import SAME_IN_A_ROW, Failure, TrialError, describe, worth_another_try
+from orchestrator.growth import Growth
+from orchestrator.own import behind
 from orchestrator.store import Outcome, Store
 from orchestrator.work import Listener, Turn, Work
-from orchestrator.worker import DEFAULT_TRAINING, SUMMARY, Unit, UnitRun
+from orchestrator.worker import DEFAULT_TRAINING, SUMMARY, Unit, UnitRun, check_shared
 
 REPORT_SECONDS = 2.0
 """A worker reports about this often. The controller handles one event at a time: reports are dear."""
@@ -41,41 +45,52 @@ REPORT_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class Machines:
-    """What there is to run on."""
+    """What there is to run on, or can be: a cluster that grows counts as grown."""
 
     cpus: int
     gpus: int
     nodes: int
+    """Now."""
     address: str | None
     """The cluster's address; nothing for a Ray of our own on this machine."""
 
     gpus_per_trial: float = 1.0
+    device: str = "cpu"
 
     @property
     def slots(self) -> int:
         """How many trials run at once."""
-        return max(1, min(self.cpus, int(self.gpus / self.gpus_per_trial)) if self.gpus else self.cpus)
+        return max(1, min(self.cpus, int(self.gpus / self.gpus_per_trial)) if self.device == "cuda" else self.cpus)
 
     @property
     def description(self) -> str:
         parts = [f"{self.cpus} CPU core{'s' * (self.cpus != 1)}"]
         if self.gpus:
             parts.append(f"{self.gpus} GPU{'s' * (self.gpus != 1)}")
-        where = f"the Ray cluster at {self.address} ({self.nodes} nodes" if self.address else "this machine only ("
-        return f"{where}{', ' if self.address else ''}{', '.join(parts)})"
+        if not self.address:
+            return f"this machine only ({', '.join(parts)})"
+        nodes = f"{self.nodes} node{'s' * (self.nodes != 1)} now"
+        return f"the Ray cluster at {self.address} ({nodes}, in all up to {', '.join(parts)})"
 
 
 class BrokenSweep(OrchError):
     """Attempt after attempt fails alike."""
 
 
-def connect(num_cpus: int | None = None, gpus_per_trial: float = 1.0) -> Machines:
-    """Join the cluster that RAY_ADDRESS names, or start a Ray of our own on this machine."""
+DEVICES = ("auto", "cpu", "cuda")
+
+
+def connect(num_cpus: int | None = None, gpus_per_trial: float = 1.0, device: str = "auto") -> Machines:
+    """Join the cluster that RAY_ADDRESS names or of which this machine is the head, or start a Ray of our own here.
+
+    `device` is what trials train on: by default GPUs where there are any.
+    """
     # One thread per CPU given to a trial, for every library that would otherwise take all cores.
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ.setdefault(name, "1")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    address = os.environ.get("RAY_ADDRESS")
+    growth = Growth.of_this_head()
+    address = os.environ.get("RAY_ADDRESS") or ("auto" if growth else None)
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
     if address:
         try:
@@ -86,13 +101,32 @@ def connect(num_cpus: int | None = None, gpus_per_trial: float = 1.0) -> Machine
             ) from None
     else:
         ray.init(address="local", num_cpus=num_cpus, include_dashboard=False, **quiet)
+    try:
+        return _machines(address, growth or Growth(), gpus_per_trial, device)
+    except OrchError:
+        ray.shutdown()
+        raise
+
+
+def _machines(address: str | None, growth: Growth, gpus_per_trial: float, device: str) -> Machines:
     found = ray.cluster_resources()
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-    most = max((node.get("GPU", 0.0) for node in nodes), default=0.0)
-    if 0 < most < gpus_per_trial:
-        ray.shutdown()
-        raise OrchError(f"no machine has {gpus_per_trial:g} GPUs for a trial: use --gpus-per-trial {most:g} or less")
-    return Machines(int(found.get("CPU", 0)), int(found.get("GPU", 0)), len(nodes), address, gpus_per_trial)
+    cpus, gpus = (max(int(found.get(kind, 0)), growth.total(kind)) for kind in ("CPU", "GPU"))
+    if device == "auto":
+        device = "cuda" if gpus else "cpu"
+    if device == "cuda":
+        if not gpus:
+            where = "no machine of the cluster, and no kind it could start," if address else "this machine"
+            has = "has a GPU" if address else "has no GPU"
+            raise OrchError(f"{where} {has}: use --device cpu, or a cluster with GPUs")
+        most = max(max((node.get("GPU", 0.0) for node in nodes), default=0.0), growth.most("GPU"))
+        if most < gpus_per_trial:
+            raise OrchError(
+                f"no machine has {gpus_per_trial:g} GPUs for a trial: use --gpus-per-trial {most:g} or less"
+            )
+    if not cpus:
+        raise OrchError("no machine of the cluster has a CPU for trials, and it starts none: raise its max_workers")
+    return Machines(cpus, gpus, len(nodes), address, gpus_per_trial, device)
 
 
 class WorkerGone(RayActorError):
@@ -104,6 +138,10 @@ class WorkerGone(RayActorError):
 
 class KilledForMemory(WorkerGone):
     pass
+
+
+_MACHINE_LOST = re.compile(r"\bnode\b[^.]*\b(died|dead|terminated|drain|preempt)", re.IGNORECASE)
+"""How Ray words it; a process that crashed on a machine which is still there reads otherwise."""
 
 
 STOP_SECONDS = 600.0
@@ -149,6 +187,23 @@ def disconnect() -> None:
     ray.shutdown()
 
 
+def examine_worker(store: str, machines: Machines, seconds: float) -> Iterator[Any]:
+    """What `orch doctor` finds on one worker, each finding as it is made."""
+
+    def examine() -> Iterator[Any]:
+        import torch
+
+        from orchestrator import doctor
+
+        torch.set_num_threads(1)
+        yield from doctor.examine(store, machines.device, seconds)
+
+    gpus = machines.gpus_per_trial if machines.device == "cuda" else 0
+    remote = ray.remote(examine).options(num_cpus=1, num_gpus=gpus, num_returns="streaming", max_retries=0)
+    for finding in remote.remote():  # type: ignore[attr-defined]
+        yield ray.get(finding)
+
+
 @dataclass
 class RunOptions:
     driver_id: str
@@ -175,7 +230,7 @@ def run(work: Sequence[Work], machines: Machines, options: RunOptions, listener:
     for name in ("ray", "ray.tune", "ray.train", "ray.data"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     state = _RUNS[options.driver_id] = _Run(deque(work), options, machines, listener)
-    resources = {"cpu": 1.0} | ({"gpu": machines.gpus_per_trial} if machines.gpus else {})
+    resources = {"cpu": 1.0} | ({"gpu": machines.gpus_per_trial} if machines.device == "cuda" else {})
     scratch = tempfile.mkdtemp(prefix="orch-tune-")
     try:
         tuner = tune.Tuner(
@@ -219,13 +274,26 @@ class _Run:
 
     def next_work(self) -> Work | None:
         for _ in range(len(self.queue)):
-            work = self.queue.popleft()
+            work = self._fair_share(self.queue.popleft())
             turn = self.listener.turn(work)
             if turn is Turn.NOW:
                 return work
             if turn is Turn.LATER:
                 self.queue.append(work)
+            elif turn is Turn.APART:
+                self.queue.extend(work.apart())
         return None
+
+    def _fair_share(self, work: Work) -> Work:
+        """A whole pack while there is enough for all workers; towards the end, no more than leaves none idle."""
+        slots = self.machines.slots
+        if len(work.open_trials) == 1 or len(self.queue) >= slots:
+            return work
+        waiting = len(work.open_trials) + sum(len(other.open_trials) for other in self.queue)
+        work, rest = work.part(math.ceil(waiting / slots))
+        if rest is not None:
+            self.queue.appendleft(rest)
+        return work
 
     def unit(self, work: Work) -> Unit:
         work.attempts = {trial.id: uuid.uuid4().hex for trial in work.open_trials}
@@ -236,11 +304,12 @@ class _Run:
             attempts=work.attempts,
             store=options.store,
             driver_id=options.driver_id,
-            device="cuda" if self.machines.gpus else "cpu",
+            device=self.machines.device,
             threads=1,
             checkpoint_seconds=options.checkpoint_seconds,
             weights_limit=options.weights_limit,
             training=options.training,
+            code=[code.to_dict() for code in behind(work.open_trials)],
             git_commit=self.git_commit,
             git_dirty=self.git_dirty,
         )
@@ -263,7 +332,8 @@ class _Run:
                 self._end_attempts(work, failure)
             except OrchError as lost:
                 self.broken = lost
-        again = worth_another_try(work.history) and not self.stopping
+        pieces = _pieces(work)
+        again = bool(pieces) and not self.stopping
         if failure.outcome is Outcome.FAILED:  # a lost machine takes many trials with it, all alike, and breaks nothing
             self.streak.append(failure.signature)
         if self.broken is None and len(self.streak) >= SAME_IN_A_ROW and len(set(self.streak[-SAME_IN_A_ROW:])) == 1:
@@ -273,7 +343,7 @@ class _Run:
             )
         self.listener.failed(work, failure, again)
         if again:
-            self.queue.append(work)
+            self.queue.extend(pieces)
 
     def _take_note_of_rows(self, work: Work) -> None:
         """A worker may be lost after it has written a result and before it could tell."""
@@ -298,7 +368,9 @@ class _Run:
                 Outcome.OUT_OF_MEMORY, "killed for memory", "Ray ended the worker to save memory", str(error)
             )
         if isinstance(error, RayActorError):
-            return Failure(Outcome.LOST, "lost worker", "the worker process or its machine is gone", str(error))
+            if getattr(error, "preempted", False) or _MACHINE_LOST.search(str(error)):
+                return Failure(Outcome.LOST, "lost machine", "the machine is gone", str(error), blameless=True)
+            return Failure(Outcome.LOST, "lost worker", "the worker process is gone", str(error))
         cause = error.cause if isinstance(error, RayTaskError) else error
         return cause.failure if isinstance(cause, TrialError) else describe(cause or RuntimeError("unknown error"))
 
@@ -332,6 +404,17 @@ class _Run:
                 self.hung.add(tune_id)
                 ray.kill(actor)
         self.listener.tick([work for _, work in self.flying.values()], len(self.queue))
+
+
+def _pieces(work: Work) -> list[Work]:
+    """What is tried again of a unit that has failed, the last failure in its history. A pack that has failed twice, or
+    at once for want of memory or of progress, is tried trial by trial: then each has only itself to blame."""
+    last = work.history[-1]
+    if len(work.open_trials) == 1:
+        return [work] if worth_another_try(work.history) else []
+    too_much = last.outcome in (Outcome.OUT_OF_MEMORY, Outcome.HUNG)
+    blamed = [failure for failure in work.history if not failure.blameless]
+    return work.apart() if too_much or len(blamed) > 1 else [work]
 
 
 def _raised(tune_trial: TuneTrial) -> BaseException | None:
@@ -437,6 +520,7 @@ class Worker(tune.Trainable):
     def step(self) -> dict[str, Any]:
         # Not in setup: an exception in a step is reported with its traceback, one in setup as a lost actor.
         if self._running is None:
+            check_shared(self._unit)
             self._running = UnitRun(self._unit)
         return self._running.run_for(REPORT_SECONDS)
 

@@ -3,6 +3,8 @@
 OrchError
 ├── UnknownName        a model, task, sweep or setting that does not exist; suggests the nearest
 ├── InvalidSettings    settings that cannot work, all of them at once
+│   └── InvalidCode    a sweep file of the user's that cannot be used, with the line where that is known
+├── InvalidQuery       SQL that does not work, or asks for more than reading
 ├── DamagedFile        a file that is not, or no longer, what it should be
 ├── StoreUnreachable   a store that cannot be read or written
 ├── StoreFull          a store that has no room left
@@ -29,6 +31,14 @@ class InvalidSettings(OrchError):
     def __init__(self, problems: Sequence[str]):
         self.problems = list(problems)
         super().__init__("\n".join(self.problems))
+
+
+class InvalidCode(InvalidSettings):
+    pass
+
+
+class InvalidQuery(OrchError):
+    pass
 
 
 class DamagedFile(OrchError):

@@ -27,6 +27,8 @@ class Failure:
     trace: str = ""
     written: bool = False
     """Whether the worker has put it on record itself; a worker that is gone could not."""
+    blameless: bool = False
+    """A machine was lost, to a reclaim or a power cut: it says nothing about the trial, however often it happens."""
     store_lost: bool = False
     """The store is full or out of reach: nothing that goes on could be kept."""
 
@@ -62,6 +64,9 @@ def _without_numbers(text: str) -> str:
 def worth_another_try(history: list[Failure]) -> bool:
     """Whether a trial that has failed like this, the last failure last, should be tried again now."""
     last = history[-1]
+    if last.blameless:
+        return True
+    history = [failure for failure in history if not failure.blameless]
     if last.outcome in (Outcome.LOST, Outcome.OUT_OF_MEMORY):
         most = MOST_LOST if last.outcome == Outcome.LOST else MOST_OUT_OF_MEMORY
         return sum(failure.outcome == last.outcome for failure in history) <= most

@@ -27,12 +27,14 @@ class OtherDriver:
     sweeps: str
     beat: float
     claims: frozenset[str]
+    process_start: str | None = None
+    """When its process began, by the kernel's count: numbers of processes are given anew, soonest after a restart."""
 
     @property
     def alive(self) -> bool:
         if time.time() - self.beat > DEAD_AFTER_SECONDS:
             return False
-        return self.host != os.uname().nodename or _process_runs(self.pid)
+        return self.host != os.uname().nodename or _process_runs(self.pid, self.process_start)
 
     @property
     def description(self) -> str:
@@ -45,7 +47,8 @@ def drivers(store: Store) -> list[OtherDriver]:
     for values in store.list_json("drivers").values():
         try:
             claims = frozenset(values["claims"])
-            found.append(OtherDriver(**{key: values[key] for key in _KEYS}, claims=claims))
+            known = {key: values[key] for key in _KEYS}
+            found.append(OtherDriver(**known, claims=claims, process_start=values.get("process_start")))
         except (KeyError, TypeError):
             continue
     return found
@@ -54,18 +57,26 @@ def drivers(store: Store) -> list[OtherDriver]:
 _KEYS = ("driver_id", "host", "pid", "started_at", "sweeps", "beat")
 
 
-def _process_runs(pid: int) -> bool:
+def _process_runs(pid: int, start: str | None) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
         return True
-    try:  # a zombie has ended and only waits to be collected
+    state, its_start = _process_state(pid)
+    # A zombie has ended and only waits to be collected.
+    return state != "Z" and (start is None or its_start in (None, start))
+
+
+def _process_state(pid: int) -> tuple[str | None, str | None]:
+    """A process's state and when it began, where the kernel tells."""
+    try:
         with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] != "Z"
+            fields = file.read().rpartition(")")[2].split()
     except OSError:
-        return True
+        return None, None
+    return fields[0], fields[19]
 
 
 class Lease:
@@ -141,6 +152,7 @@ class Lease:
                 "driver_id": self.driver_id,
                 "host": os.uname().nodename,
                 "pid": os.getpid(),
+                "process_start": _process_state(os.getpid())[1],
                 "started_at": self._started_at,
                 "sweeps": self._sweeps,
                 "beat": time.time(),

@@ -4,8 +4,9 @@ import json
 from collections.abc import Collection
 from typing import Any
 
+from orchestrator.errors import OrchError
 from orchestrator.store import Store
-from orchestrator.trial import Trial
+from orchestrator.trial import model_from_dict
 
 
 def length_rows(store: Store, trial_ids: Collection[str]) -> list[dict[str, Any]]:
@@ -14,17 +15,28 @@ def length_rows(store: Store, trial_ids: Collection[str]) -> list[dict[str, Any]
     best: dict[tuple[str, str], dict[str, Any]] = {}
     for row in table.to_pylist():
         if row["trial_id"] in trial_ids:
-            trial = Trial.from_dict(json.loads(row["config"]))
-            variant = f" ({trial.model.summary})" if trial.model.summary else ""
-            key = f"{trial.model.name}{variant}", f"{trial.task.name} modulo {trial.task.modulus}"
+            config = json.loads(row["config"])
+            key = _model(config), f"{config['task']['name']} modulo {config['task']['modulus']}"
             if key not in best or _rank(row) > _rank(best[key]):
-                best[key] = row | {"inputs": f"{trial.min_inputs}–{trial.max_inputs}"}
+                best[key] = row | {"inputs": f"{config['min_inputs']}–{config['max_inputs']}"}
     rows = []
     for (model, task), row in sorted(best.items(), key=lambda item: (item[0][1], [-rank for rank in _rank(item[1])])):
         scores = {row["inputs"]: row["validation_accuracy"]}
         scores |= {str(point["length"]): point["accuracy"] for point in row["length_curve"]}
         rows.append({"task": task, "model": model} | {name: f"{value:.2f}" for name, value in scores.items()})
     return rows
+
+
+def _model(config: dict[str, Any]) -> str:
+    """The model with its variant; one of code that is not in use, with its settings."""
+    try:
+        model = model_from_dict(config["model"])
+        name, variant = model.name, model.summary
+    except OrchError:
+        settings = dict(config["model"])
+        name = settings.pop("name")
+        variant = ", ".join(f"{setting} {value}" for setting, value in settings.items())
+    return f"{name} ({variant})" if variant else name
 
 
 def _rank(row: dict[str, Any]) -> tuple[float, float, float]:

@@ -3,6 +3,7 @@
 import functools
 import importlib.metadata
 import json
+import os
 import platform
 import socket
 import subprocess
@@ -10,6 +11,9 @@ from pathlib import Path
 from typing import Any
 
 PACKAGES = ("orch", "torch", "transformers", "ray", "numpy", "safetensors", "pyarrow", "mamba-ssm", "causal-conv1d")
+
+COMMIT_VARIABLE = "ORCH_GIT_COMMIT"
+"""The commit of code that was sent here from a checkout; a plus sign after it says that it had been edited."""
 
 
 @functools.cache
@@ -29,7 +33,8 @@ def git_state() -> tuple[str | None, bool | None]:
     """The commit this code stands at and whether it has been edited since; nothing when it is not a checkout."""
     root = Path(__file__).parents[1]
     if not (root / ".git").exists():
-        return None, None
+        told = os.environ.get(COMMIT_VARIABLE, "")
+        return told.rstrip("+") or None, told.endswith("+") if told else None
 
     def git(*arguments: str) -> str:
         command = ["git", "-C", str(root), *arguments]
@@ -47,7 +52,7 @@ def machine(device: str, threads: int) -> dict[str, Any]:
     if device.startswith("cuda"):
         import torch
 
-        name = torch.cuda.get_device_name(device)
+        name = torch.cuda.get_device_name(device) if torch.cuda.is_available() else device
     return {"host": socket.gethostname(), "device": name, "threads": threads, "packages": packages()}
 
 

@@ -32,10 +32,7 @@ def load_model(path: str | Path) -> tuple[Network, Trial]:
 
     It maps tokens (1, B, T) and the position of each [EOI] (1, B) to logits (1, B, V): see `tasks.sampling`.
     """
-    tensors, header = _read(path, needs=("trial", "result"))
-    trial = Trial.from_dict(header["trial"])
-    network = network_type(trial.model)(trial.model, trial.vocabulary, [tensors])
-    return network.eval(), trial
+    return _model(*_read(path, needs=("trial", "result")))
 
 
 def save_snapshot(path: str | Path, snapshot: Snapshot) -> None:
@@ -55,10 +52,7 @@ def snapshot_bytes(snapshot: Snapshot) -> bytes:
 def parse_snapshot(data: bytes, name: str) -> Snapshot:
     """What `snapshot_bytes` was taken of; `name` is for the message if the bytes are damaged."""
     try:
-        tensors = load(data)
-        size = int.from_bytes(data[:8], "little")
-        header = json.loads(json.loads(data[8 : 8 + size])["__metadata__"]["orch"])
-        return _snapshot(tensors, header)
+        return _snapshot(*_parts(data))
     except (SafetensorError, ValueError, KeyError, TypeError) as error:
         raise DamagedFile(f"{name} is damaged ({error}): delete it and train again") from error
 
@@ -66,6 +60,26 @@ def parse_snapshot(data: bytes, name: str) -> Snapshot:
 def model_bytes(result: Result) -> bytes:
     """A trained model for a store."""
     return save(_contiguous(result.parameters), _metadata(_model_header(result)))
+
+
+def parse_model(data: bytes, name: str) -> tuple[Network, Trial]:
+    """What `model_bytes` was taken of, as `load_model` gives it; `name` is for the message if the bytes are damaged."""
+    try:
+        tensors, header = _parts(data)
+    except (SafetensorError, ValueError, KeyError, TypeError) as error:
+        raise DamagedFile(f"{name} is damaged ({error}): delete it and train again") from error
+    return _model(tensors, header)
+
+
+def _model(tensors: Mapping[str, Tensor], header: Mapping[str, Any]) -> tuple[Network, Trial]:
+    trial = Trial.from_dict(header["trial"])
+    network = network_type(trial.model)(trial.model, trial.vocabulary, [tensors])
+    return network.eval(), trial
+
+
+def _parts(data: bytes) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    size = int.from_bytes(data[:8], "little")
+    return load(data), json.loads(json.loads(data[8 : 8 + size])["__metadata__"]["orch"])
 
 
 def _model_header(result: Result) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The three scales: names for settings. A trial does not know its scale, so equal trials of two scales are one."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -8,6 +8,7 @@ import models
 import tasks
 from models import ModelConfig
 from orchestrator.cell import Cell
+from orchestrator.errors import UnknownName
 from orchestrator.selection import NOT_KNOWN, Waiting
 from orchestrator.trial import Trial
 from tasks import Task
@@ -31,11 +32,11 @@ class Scale:
     """One trial of each kind is enough."""
 
     def task(self, name: str, modulus: int) -> Task:
-        return tasks.REGISTRY[name](modulus=modulus)
+        return _known("task", name, tasks.REGISTRY)(modulus=modulus)
 
     def model(self, name: str, **settings: Any) -> ModelConfig:
         """At this scale's width, unless told otherwise."""
-        return models.REGISTRY[name](**{"width": self.width} | settings)
+        return _known("model", name, models.REGISTRY)(**{"width": self.width} | settings)
 
     def trial(
         self, task: Task, model: ModelConfig, *, learning_rate: float | Waiting, seed: int, **settings: Any
@@ -78,6 +79,12 @@ class Scale:
     def in_proportion(self, size: int) -> int:
         """A width published at paper scale, made smaller as this scale's is; even, so that pairs and heads fit."""
         return max(8, 2 * round(size * self.width / PAPER.width / 2))
+
+
+def _known(kind: str, name: str, registry: Mapping[str, Any]) -> Any:
+    if name not in registry:
+        raise UnknownName(kind, name, registry)
+    return registry[name]
 
 
 PAPER = Scale(

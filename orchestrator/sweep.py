@@ -7,7 +7,7 @@ import subprocess
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -17,9 +17,13 @@ from orchestrator.errors import OrchError
 from orchestrator.failure import Failure
 from orchestrator.lease import Lease, drivers
 from orchestrator.log import StoreLog
+from orchestrator.own import OwnCode, in_use, use
+from orchestrator.own.kept import find, keep
+from orchestrator.packs import make_packs
 from orchestrator.plan import Plan, PlannedTrial, State, make_plan
 from orchestrator.progress import Display, Progress, Tally, duration
 from orchestrator.store import Store
+from orchestrator.sweeps import read_files
 from orchestrator.trial import Trial
 from orchestrator.work import Turn, Work
 from orchestrator.worker import DEFAULT_TRAINING
@@ -41,6 +45,18 @@ class Request:
     sweeps: tuple[str, ...]
     scale: str
     where: tuple[str, ...] = ()
+    code: tuple[OwnCode, ...] = ()
+    """Files of the user's, as they were when it was asked for."""
+
+    @classmethod
+    def read(cls, names: Iterable[str], scale: str, where: Iterable[str]) -> "Request":
+        """Of names as the user gives them: files among them are read now, and not again."""
+        sweeps = read_files(names)
+        return cls(tuple(sweeps), scale, tuple(where), tuple(code for code in in_use() if code.name in sweeps))
+
+    def plan(self, store: Store) -> Plan:
+        use(self.code)
+        return make_plan(self.sweeps, self.scale, self.where, store)
 
     @property
     def description(self) -> str:
@@ -57,6 +73,9 @@ class Options:
     hang_seconds: float = 1800.0
     weights_limit: int = 8_000_000
     gpus_per_trial: float = 1.0
+    device: str = "auto"
+    pack: int | None = None
+    """Most trials in one program; as many as pay, unless told otherwise."""
     on_finish: str | None = None
     verbose: bool = False
     quiet: bool = False
@@ -83,7 +102,7 @@ def run_sweeps(requests: Sequence[Request], store: Store, options: Options, say:
     """Run whatever of these the store lacks. Safe to stop at any moment and to repeat."""
     from orchestrator import driver
 
-    plans = [make_plan(list(request.sweeps), request.scale, list(request.where), store) for request in requests]
+    plans = [request.plan(store) for request in requests]
     for request, plan in zip(requests, plans, strict=True):
         if not plan.trials:
             raise OrchError(f"no trial matches {request.description}: loosen --where; orch plan shows what there is")
@@ -94,7 +113,7 @@ def run_sweeps(requests: Sequence[Request], store: Store, options: Options, say:
         return Summary(finished=0, failed={}, left=0, waiting=waiting, seconds=0.0, stopped="", trial_ids=ids)
     _check_holders(store, options)
     started = time.monotonic()
-    machines = driver.connect(options.num_cpus, options.gpus_per_trial)
+    machines = driver.connect(options.num_cpus, options.gpus_per_trial, options.device)
     try:
         estimate = sum(planned.seconds for planned in todo.values()) / machines.slots
         say(f"running on {machines.description}; store {store.location}")
@@ -158,6 +177,7 @@ def record(store: Store, request: Request, plan: Plan) -> None:
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "seconds": {planned.id: round(planned.seconds, 3) for planned in plan.trials if planned.id},
         "waiting": plan.num_waiting,
+        "code": keep(store, request.code),
     }
     store.put_json(f"sweeps/{name}.json", values)
 
@@ -166,7 +186,9 @@ def recorded_requests(store: Store) -> list[Request]:
     """Every sweep this store was ever asked for."""
     found = []
     for values in store.list_json("sweeps").values():
-        found.append(Request(tuple(values["sweeps"]), values["scale"], tuple(values["where"])))
+        sweeps = tuple(values["sweeps"])
+        code = find(store, values.get("code", ()), ", ".join(sweeps))
+        found.append(Request(sweeps, values["scale"], tuple(values["where"]), code))
     return found
 
 
@@ -174,8 +196,7 @@ def find_trial(store: Store, trial_id: str) -> Trial:
     """The trial of this id (or its beginning), among all that this store was ever asked for."""
     known: dict[str, Trial] = {}
     for request in recorded_requests(store):
-        plan = make_plan(list(request.sweeps), request.scale, list(request.where), store)
-        known |= {planned.trial.id: planned.trial for planned in plan.trials}
+        known |= {planned.trial.id: planned.trial for planned in request.plan(store).trials}
     matching = [key for key in known if key.startswith(trial_id)]
     if len(matching) != 1:
         problem = f"{len(matching)} trials begin with it" if matching else "no sweep on this store asked for it"
@@ -240,14 +261,14 @@ class _Session:
                 attempted |= set(todo)
                 self._start_display(todo)
                 self.log.event("sweep started", trials=len(todo), machines=self._machines.description)
-                work = [Work([planned.trial]) for planned in todo.values()]
+                work = make_packs(todo.values(), self._machines.device, self._options.pack)
                 if self._lease.shared:
                     work.reverse()  # the other driver began at the front
                 if work:
                     with self._display or nullcontext():
                         driver.run(work, self._machines, run_options, self)
                 # What waited for results may have them now.
-                again = [make_plan(list(r.sweeps), r.scale, list(r.where), self._store) for r in self._requests]
+                again = [request.plan(self._store) for request in self._requests]
                 for request, plan in zip(self._requests, again, strict=True):
                     record(self._store, request, plan)
                 self._plans = again
@@ -281,9 +302,13 @@ class _Session:
     def turn(self, work: Work) -> Turn:
         ids = [trial.id for trial in work.open_trials]
         try:
-            if self._lease.shared and set(ids) <= self._done_by_anyone():
-                self._waiting_for_others.difference_update(ids)
-                return Turn.NEVER
+            if self._lease.shared:
+                done = self._done_by_anyone().intersection(ids)
+                work.finished |= done
+                self._waiting_for_others -= done
+                ids = [trial.id for trial in work.open_trials]
+                if not ids:
+                    return Turn.NEVER
             claimed = self._lease.claim(ids)
         except OrchError as error:  # a store out of reach for a moment: ask again later
             self.log.event("claim failed", error=str(error))
@@ -291,6 +316,8 @@ class _Session:
         if claimed:
             self._waiting_for_others.difference_update(ids)
             return Turn.NOW
+        if len(ids) > 1:
+            return Turn.APART
         self._waiting_for_others.update(ids)
         return Turn.LATER
 

@@ -1,4 +1,4 @@
-"""The sweeps there are, and what they expand to: pure, from files of `orchestrator.experiments`."""
+"""The sweeps there are, and what they expand to: pure, from files of `orchestrator.experiments` or of the user's."""
 
 import importlib
 import pkgutil
@@ -30,6 +30,11 @@ class Sweep:
         return importlib.import_module(self.module)
 
     @property
+    def in_all(self) -> bool:
+        """Whether `all` includes it."""
+        return self.name not in NOT_IN_ALL
+
+    @property
     def title(self) -> str:
         return self._source.TITLE
 
@@ -51,13 +56,30 @@ SWEEPS: dict[str, Sweep] = _discover()
 
 
 def resolve(names: Iterable[str]) -> list[str]:
-    """The sweeps these names stand for, each once; `all` is every sweep but the demo."""
+    """The sweeps these names stand for, each once; `all` is every built-in sweep but the demo.
+
+    A name that ends in `.py` is a file of the user's. It is read now, and from now on its sweep, models and tasks are
+    known by name, in place of those of files that were read before.
+    """
     found: dict[str, None] = {}
-    for name in names:
+    for name in read_files(names):
         if name != ALL and name not in SWEEPS:
             raise UnknownName("sweep", name, [*SWEEPS, ALL])
-        found |= dict.fromkeys(sorted(SWEEPS.keys() - NOT_IN_ALL) if name == ALL else [name])
+        found |= dict.fromkeys(sorted(each for each in SWEEPS if SWEEPS[each].in_all) if name == ALL else [name])
     return list(found)
+
+
+def read_files(names: Iterable[str]) -> list[str]:
+    """The names with those of sweeps in place of the user's files, which are read and known by name from now on."""
+    names = list(names)
+    paths = [name for name in names if name.endswith(".py")]
+    if not paths:
+        return names
+    from orchestrator.own import OwnCode, all_problems, use
+
+    codes = dict(zip(paths, all_problems(OwnCode.read, paths), strict=True))
+    use(codes.values())
+    return [codes[name].name if name in codes else name for name in names]
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,7 @@ class Trial:
     def from_dict(cls, values: Mapping[str, Any]) -> "Trial":
         parts = dict(values)
         parts["task"] = _named(tasks.REGISTRY, "task", parts.get("task"))
-        parts["model"] = _named(models.REGISTRY, "model", parts.get("model"))
+        parts["model"] = model_from_dict(parts.get("model"))
         return from_dict(cls, parts)
 
     def problems(self) -> list[str]:
@@ -137,6 +137,11 @@ def _identify(trial: Trial) -> str:
 def _identity_of(part: Task | ModelConfig) -> str:
     """Thousands of trials share few tasks and models."""
     return json.dumps({"name": part.name} | canonical(part), sort_keys=True, separators=(",", ":"))
+
+
+def model_from_dict(values: Any) -> ModelConfig:
+    """A trial's model alone, where its task may be unknown."""
+    return _named(models.REGISTRY, "model", values)
 
 
 def _named(registry: Mapping[str, type], kind: str, values: Any) -> Any:

@@ -28,9 +28,21 @@ class Work:
     def open_trials(self) -> list[Trial]:
         return [trial for trial in self.trials if trial.id not in self.finished]
 
+    def part(self, most: int) -> tuple["Work", "Work | None"]:
+        """The first few of its open trials, and the rest if there is one; each has the same past."""
+        trials = self.open_trials
+        rest = Work(trials[most:], list(self.history)) if len(trials) > most else None
+        return Work(trials[:most], list(self.history)), rest
+
+    def apart(self) -> list["Work"]:
+        """Each open trial by itself, with a fresh start: what went wrong with the pack may be another's doing."""
+        return [Work([trial]) for trial in self.open_trials]
+
 
 class Turn(enum.Enum):
     NOW = "now"
+    APART = "apart"
+    """Somebody else has some of it: ask for each trial by itself."""
     LATER = "later"
     NEVER = "never"
     """Somebody else has finished it."""

@@ -15,6 +15,7 @@ from orchestrator import provenance
 from orchestrator.errors import OrchError
 from orchestrator.failure import Failure, TrialError, describe
 from orchestrator.log import worker_log
+from orchestrator.own import OwnCode, use
 from orchestrator.result import StopReason
 from orchestrator.store import Outcome, Store, curve_rows, trial_row
 from orchestrator.trial import Trial
@@ -41,6 +42,8 @@ class Unit(TypedDict):
     weights_limit: int
     training: str
     """`module:function` that opens a training: see `open_training`."""
+    code: list[dict[str, Any]]
+    """Files of the user's that define their models or tasks: see `OwnCode`."""
     git_commit: str | None
     git_dirty: bool | None
 
@@ -48,8 +51,32 @@ class Unit(TypedDict):
 DEFAULT_TRAINING = "orchestrator.worker:open_training"
 
 
+def check_shared(unit: Unit) -> None:
+    """Before a first attempt is written: whether this machine sees the very store that the driver writes to. A folder
+    of the same name on another disk would take everything and show it to nobody."""
+    store = Store.open(unit["store"])
+    try:
+        if store.get_json(f"drivers/{unit['driver_id']}.json") is not None:
+            return
+        problem = f"the machine {os.uname().nodename} does not see the driver's store at {store.location}"
+    except OrchError as error:
+        problem = f"the machine {os.uname().nodename} cannot use the store ({error})"
+    remedy = "use a folder that all machines share, or a bucket such as s3://bucket/runs"
+    raise TrialError(Failure(Outcome.FAILED, "store out of reach", f"{problem}: {remedy}", store_lost=True))
+
+
+def checkpoint_step(data: bytes) -> int:
+    """How far a checkpoint is; one that is damaged is as good as none."""
+    from orchestrator.saved import parse_snapshot
+
+    try:
+        return parse_snapshot(data, "a checkpoint").step
+    except OrchError:
+        return 0
+
+
 def open_training(trials: list[Trial], checkpoints: list[bytes | None], device: str) -> Any:
-    """A fresh or a resumed training. A pack whose checkpoints are not all of one step starts from what it can share."""
+    """A fresh or a resumed training; without a good checkpoint of every trial, a fresh one."""
     from orchestrator.saved import parse_snapshot
     from orchestrator.training import Training
 
@@ -73,7 +100,7 @@ class UnitRun:
     def __init__(self, unit: Unit):
         self._unit = unit
         self._store = Store.open(unit["store"])
-        self._trials = [Trial.from_dict(values) for values in unit["trials"]]
+        self._trials: list[Trial] = []
         self._attempts = unit["attempts"]
         self._open = dict.fromkeys(self._attempts)
         self._started = datetime.now(UTC)
@@ -82,14 +109,32 @@ class UnitRun:
         self._save_took = 0.0
         self._reported = 0
         self._training: Any = None
+        self._later: list[tuple[list[Trial], list[bytes | None]]] = []
         provenance.reset_peak_memory()
-        for trial in self._trials:
-            self._write_attempt(trial.id, "start")
+        for trial_id in self._attempts:
+            self._write_attempt(trial_id, "start")
         self._log = worker_log(self._store)
         try:
+            use(OwnCode.from_dict(values) for values in unit["code"])
+            self._trials = [Trial.from_dict(values) for values in unit["trials"]]
+            self._later = self._by_step()
             self._training = self._open_training()
         except Exception as error:
             raise self._failed(error) from error
+
+    def _by_step(self) -> list[tuple[list[Trial], list[bytes | None]]]:
+        """The unit's trials with their checkpoints. Only trials at the same step can share a stack, and a worker may
+        have been lost while it wrote a pack's checkpoints: then those at one step go on together, then the others."""
+        checkpoints = [self._store.get_checkpoint(trial.id) for trial in self._trials]
+        resumed = [trial.id for trial, data in zip(self._trials, checkpoints, strict=True) if data is not None]
+        self._log.event("unit started", trials=[trial.id for trial in self._trials], resumed=resumed)
+        groups: dict[int, tuple[list[Trial], list[bytes | None]]] = {}
+        for trial, data in zip(self._trials, checkpoints, strict=True):
+            step = 0 if data is None or len(checkpoints) == 1 else checkpoint_step(data)
+            trials, found = groups.setdefault(step, ([], []))
+            trials.append(trial)
+            found.append(data)
+        return list(groups.values())
 
     def _open_training(self) -> Any:
         if self._unit["training"] == DEFAULT_TRAINING:
@@ -97,17 +142,18 @@ class UnitRun:
 
             torch.set_num_threads(self._unit["threads"])
         module, _, function = self._unit["training"].partition(":")
-        checkpoints = [self._store.get_checkpoint(trial.id) for trial in self._trials]
-        resumed = [trial.id for trial, data in zip(self._trials, checkpoints, strict=True) if data is not None]
-        self._log.event("unit started", trials=[trial.id for trial in self._trials], resumed=resumed)
-        return getattr(importlib.import_module(module), function)(self._trials, checkpoints, self._unit["device"])
+        self._reported = 0
+        trials, checkpoints = self._later.pop(0)
+        return getattr(importlib.import_module(module), function)(trials, checkpoints, self._unit["device"])
 
     def run_for(self, seconds: float) -> dict[str, Any]:
         """Train until about that much time has gone by or all is done; what has happened, for the driver."""
         until = time.monotonic() + seconds
         finished = []
         try:
-            while not self._training.finished and time.monotonic() < until:
+            while not self._done and time.monotonic() < until:
+                if self._training.finished:
+                    self._training = self._open_training()
                 self._training.advance()
                 finished += self._write_results()
                 self._checkpoint_if_due()
@@ -115,7 +161,11 @@ class UnitRun:
             raise self._failed(error) from error
         step = getattr(self._training, "step", 0)
         self._log.flush()
-        return {"finished": finished, "done": self._training.finished, "step": step}
+        return {"finished": finished, "done": self._done, "step": step}
+
+    @property
+    def _done(self) -> bool:
+        return self._training.finished and not self._later
 
     def _write_results(self) -> list[dict[str, Any]]:
         """Rows for the trials that have finished since the last call."""

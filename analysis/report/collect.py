@@ -19,7 +19,7 @@ from orchestrator.selection import Results, Row
 from orchestrator.settings import to_dict
 from orchestrator.status import FailureGroup, read_failures
 from orchestrator.store import Store
-from orchestrator.sweeps import SWEEPS, resolve
+from orchestrator.sweeps import ALL, SWEEPS, resolve
 
 _TOLD = {"train_examples", "max_inputs", "steps", "batch_size", "test_length", "balanced"}
 _WHERE_IT_RAN = ("host", "device", "threads", "mamba_kernel", "git_commit", "git_dirty", "packages")
@@ -145,7 +145,9 @@ def _commonest_scale(store: Store, finished: Mapping[str, Row]) -> str:
 def _asked_for(store: Store, scale: str) -> list[str]:
     """The sweeps that were run on this store at a scale; if that is not on record, all."""
     asked = [values["sweeps"] for values in store.list_json("sweeps").values() if values["scale"] == scale]
-    return sorted(resolve(name for names in asked for name in names)) or resolve(["all"])
+    # A sweep of the user's own is reported when its file is named: code that lies in a store is not run for a report.
+    known = [name for names in asked for name in names if name == ALL or name in SWEEPS]
+    return sorted(resolve(known)) or resolve([ALL])
 
 
 def _sweep_result(

@@ -1,17 +1,20 @@
 """Block-diagonal transitions: h'_i = sum_j A(x)_ij h_j within each block. One block is the full bilinear model.
 
 A table holds one transition per token, `table_KRbbn`: entry (i, j) of block number n. A state's entry i * n + j is
-component i of block j, so that the blocks lie next to each other in memory.
+component i of block j. That suits small blocks, for they lie next to each other in memory; large ones are turned around
+before the first position and after the last, so that a block's components do.
 """
 
 import torch
 from torch import Tensor
 
 from models.recurrence.normalisation import Normalisation
-from models.recurrence.scan import one_hot, scan, table_rows
+from models.recurrence.scan import scan
+from models.recurrence.tokens import TokenSums, table_rows
 
-LARGEST_ELEMENTWISE_BLOCK = 8
-_CHUNK_ELEMENTS = 1 << 20
+LARGEST_ELEMENTWISE_BLOCK = 4
+LARGEST_SUMMED_BLOCK = 128
+_CHUNK_ELEMENTS = 1 << 15
 
 
 def block_scan(
@@ -22,13 +25,25 @@ def block_scan(
     additive_KRH: Tensor | None = None,
     transition_type: type | None = None,
 ) -> Tensor:
-    """Final states. There are three ways to apply a table, of equal result: block and device decide the fastest."""
+    """Final states. There are four ways to apply a table, of equal result: block and device decide the fastest."""
+    b = table_KRbbn.shape[2]
     if transition_type is None:
-        if table_KRbbn.shape[2] <= LARGEST_ELEMENTWISE_BLOCK:
+        if b <= LARGEST_ELEMENTWISE_BLOCK:
             transition_type = ElementwiseBlocks
+        elif table_KRbbn.device.type == "cpu":
+            transition_type = SummedBlocks if b <= LARGEST_SUMMED_BLOCK else GroupedBlocks
         else:
-            transition_type = GroupedBlocks if table_KRbbn.device.type == "cpu" else GatheredBlocks
-    return scan(transition_type, normalisation, tokens_KBT, h0_KH, additive_KRH, table_KRbbn)
+            transition_type = GatheredBlocks
+    if transition_type is ElementwiseBlocks or b == h0_KH.shape[-1]:
+        return scan(transition_type, normalisation, tokens_KBT, h0_KH, additive_KRH, table_KRbbn)
+    h0_KH, additive_KRH = (None if x is None else _turn(x, b) for x in (h0_KH, additive_KRH))
+    h_KBH = scan(transition_type, normalisation.turned(), tokens_KBT, h0_KH, additive_KRH, table_KRbbn)
+    return _turn(h_KBH, h_KBH.shape[-1] // b)
+
+
+def _turn(x: Tensor, outer: int) -> Tensor:
+    """The last axis as a matrix of `outer` rows, transposed."""
+    return x.unflatten(-1, (outer, -1)).transpose(-1, -2).flatten(-2)
 
 
 def _with_identity(table_KRbbn: Tensor) -> Tensor:
@@ -42,23 +57,21 @@ class ElementwiseBlocks:
     """Small blocks: look the transitions up for a few positions at a time, multiply and add entry by entry."""
 
     def __init__(self, tokens_KBT: Tensor, table_KRbbn: Tensor):
-        self._tokens_KBT = tokens_KBT
-        self._K, self._R, self._b, _, self._n = table_KRbbn.shape
-        self._rows_KTB = table_rows(tokens_KBT, self._R + 1)
+        _, R, self._b, _, self._n = table_KRbbn.shape
         self._flat = _with_identity(table_KRbbn)
+        self._rows_TKB = table_rows(tokens_KBT, R + 1)
+        self._sums = TokenSums(tokens_KBT, R)
         # By the size of one trial, so that the order of summation does not depend on how many are stacked.
-        per_position = tokens_KBT.shape[1] * self._b * self._b * self._n
-        self._chunk = max(1, _CHUNK_ELEMENTS // per_position)
+        self._chunk = max(1, _CHUNK_ELEMENTS // (tokens_KBT.shape[1] * self._flat[0].numel()))
         self._loaded: tuple[int, Tensor] | None = None
 
     def _at(self, t: int) -> Tensor:
         """A(x_t) for every sample: (K, B, b, b, n)."""
         start = t - t % self._chunk
         if self._loaded is None or self._loaded[0] != start:
-            rows = self._rows_KTB[:, start : start + self._chunk]
-            gathered = self._flat.index_select(0, rows.flatten()).view(*rows.shape, self._b, self._b, self._n)
-            self._loaded = start, gathered
-        return self._loaded[1][:, t - start]
+            rows = self._rows_TKB[start : start + self._chunk]
+            self._loaded = start, self._flat.index_select(0, rows.view(-1)).view(*rows.shape, *self._flat.shape[1:])
+        return self._loaded[1][t - start]
 
     def forward(self, t: int, h_KBH: Tensor) -> Tensor:
         a = self._at(t)
@@ -76,16 +89,49 @@ class ElementwiseBlocks:
             before.addcmul_(a[..., i, :, :], g[..., i : i + 1, :])
         return before.flatten(-2)
 
-    def gradients(self, h_KTBH: Tensor, g_KTBH: Tensor) -> tuple[Tensor, ...]:
-        h, g = (x.unflatten(-1, (self._b, self._n)) for x in (h_KTBH, g_KTBH))
-        which_KRP = one_hot(self._tokens_KBT, self._R, g.dtype)
-        batch = h.shape[2]
-        total = h.new_zeros(self._K, self._R, self._b * self._b * self._n)
-        for start in range(0, h.shape[1], self._chunk):
+    def gradients(self, h_TKBH: Tensor, g_TKBH: Tensor) -> tuple[Tensor, ...]:
+        h, g = (x.unflatten(-1, (self._b, self._n)) for x in (h_TKBH, g_TKBH))
+        for start in range(0, len(h), self._chunk):
             part = slice(start, start + self._chunk)
-            outer = (g[:, part, :, :, None] * h[:, part, :, None]).flatten(1, 2).flatten(2)
-            total.baddbmm_(which_KRP[..., start * batch : (start + self._chunk) * batch], outer)
-        return (total.view(self._K, self._R, self._b, self._b, self._n),)
+            self._sums.add(start, (g[part, :, :, :, None] * h[part, :, :, None]).flatten(3))
+        return (self._sums.total().unflatten(-1, (self._b, self._b, self._n)),)
+
+
+class SummedBlocks:
+    """Middling blocks on the CPU: a new state is the sum of its transition's columns, each times one old component.
+
+    torch's embedding_bag computes such weighted sums of rows for all samples at once, reading them where they lie. Every
+    sample has its own sum, so a trial's arithmetic is the same alone and in a stack.
+    """
+
+    def __init__(self, tokens_KBT: Tensor, table_KRbbn: Tensor):
+        self._b, self._n = table_KRbbn.shape[3:]
+        rows_KRbbn = _with_identity(table_KRbbn)
+        self._columns, self._rows = (
+            rows_KRbbn.permute(0, 3, *order).reshape(-1, self._b) for order in ((2, 1), (1, 2))
+        )
+        H = self._b * self._n
+        rows_TKB = table_rows(tokens_KBT, table_KRbbn.shape[1] + 1)
+        self._first_TN1 = (rows_TKB * H).int().flatten(1).unsqueeze(-1)
+        self._component_H = torch.arange(H, dtype=torch.int32)
+        self._sums_begin = torch.arange(0, rows_TKB[0].numel() * H, self._b, dtype=torch.int32)
+        self._groups = _Groups(tokens_KBT, table_KRbbn.shape)
+
+    def forward(self, t: int, h_KBH: Tensor) -> Tensor:
+        return self._sum(t, self._columns, h_KBH)
+
+    def backward(self, t: int, g_KBH: Tensor) -> Tensor:
+        return self._sum(t, self._rows, g_KBH)
+
+    def _sum(self, t: int, lines: Tensor, weights_KBH: Tensor) -> Tensor:
+        which = (self._first_TN1[t] + self._component_H).view(-1)
+        sums, *_ = torch.embedding_bag(
+            lines, which, self._sums_begin, mode=0, per_sample_weights=weights_KBH.reshape(-1)
+        )
+        return sums.view(weights_KBH.shape)
+
+    def gradients(self, h_TKBH: Tensor, g_TKBH: Tensor) -> tuple[Tensor, ...]:
+        return (self._groups.outer_products(g_TKBH, h_TKBH),)
 
 
 class GroupedBlocks:
@@ -95,20 +141,13 @@ class GroupedBlocks:
     """
 
     def __init__(self, tokens_KBT: Tensor, table_KRbbn: Tensor):
-        K, B, T = tokens_KBT.shape
-        self._K, self._R, self._b, _, self._n = table_KRbbn.shape
+        self._groups = _Groups(tokens_KBT, table_KRbbn.shape)
         self._matrices = table_KRbbn.flatten(0, 1).permute(0, 3, 1, 2).contiguous()
-        num_groups = self._K * self._R
-        padding = tokens_KBT.transpose(1, 2) == self._R
-        groups_KTB = table_rows(tokens_KBT, self._R).masked_fill(padding, num_groups)
-        groups_TN = groups_KTB.transpose(0, 1).reshape(T, K * B)
-        self._order_TN = groups_TN.argsort(dim=1, stable=True)
-        counts = groups_TN.new_zeros(T, num_groups + 1).scatter_add_(1, groups_TN, torch.ones_like(groups_TN))
-        self._segments = [_segments(row) for row in counts[:, :num_groups].tolist()]
-        # The same once for all positions: rows of (K, T, B), sorted by group.
-        flat = groups_KTB.reshape(-1)
-        self._order_all = flat.argsort(stable=True)
-        self._segments_all = _segments(counts[:, :num_groups].sum(0).tolist())
+        by_time = self._groups.groups_TKB.flatten(1)
+        self._order_TN = by_time.argsort(dim=1, stable=True)
+        counts = by_time.new_zeros(len(by_time), len(self._matrices) + 1)
+        counts.scatter_add_(1, by_time, torch.ones_like(by_time))
+        self._segments = [_segments(row) for row in counts[:, :-1].tolist()]
 
     def forward(self, t: int, h_KBH: Tensor) -> Tensor:
         return self._apply(t, h_KBH, self._matrices.transpose(2, 3))
@@ -118,28 +157,43 @@ class GroupedBlocks:
 
     def _apply(self, t: int, x_KBH: Tensor, matrices_Gnbb: Tensor) -> Tensor:
         order = self._order_TN[t]
-        rows = x_KBH.reshape(len(order), -1)
-        sorted_rows = rows.index_select(0, order)
+        n, b = matrices_Gnbb.shape[1:3]
+        sorted_rows = x_KBH.reshape(len(order), -1).index_select(0, order)
         result = sorted_rows.clone()
         for group, start, stop in self._segments[t]:
-            if self._n == 1:
+            if n == 1:
                 torch.mm(sorted_rows[start:stop], matrices_Gnbb[group, 0], out=result[start:stop])
             else:
-                product = torch.bmm(self._by_block(sorted_rows[start:stop]), matrices_Gnbb[group])
-                self._by_block(result[start:stop]).copy_(product)
+                blocks, products = (rows[start:stop].unflatten(-1, (n, b)).transpose(0, 1) for rows in (sorted_rows, result))
+                products.copy_(torch.bmm(blocks, matrices_Gnbb[group]))
         return torch.empty_like(result).index_copy_(0, order, result).view(x_KBH.shape)
 
-    def gradients(self, h_KTBH: Tensor, g_KTBH: Tensor) -> tuple[Tensor, ...]:
-        h, g = (x.flatten(0, 2).index_select(0, self._order_all) for x in (h_KTBH, g_KTBH))
-        total = self._matrices.new_zeros(self._matrices.shape)
-        for group, start, stop in self._segments_all:
-            g_group, h_group = self._by_block(g[start:stop]), self._by_block(h[start:stop])
-            torch.bmm(g_group.transpose(1, 2), h_group, out=total[group])
-        return (total.permute(0, 2, 3, 1).unflatten(0, (self._K, self._R)),)
+    def gradients(self, h_TKBH: Tensor, g_TKBH: Tensor) -> tuple[Tensor, ...]:
+        return (self._groups.outer_products(g_TKBH, h_TKBH),)
 
-    def _by_block(self, rows: Tensor) -> Tensor:
-        """(n, rows, b), as a view."""
-        return rows.unflatten(-1, (self._b, self._n)).permute(2, 0, 1)
+
+class _Groups:
+    """All positions grouped by trial and token, so that one matmul per group sums its outer products."""
+
+    def __init__(self, tokens_KBT: Tensor, table_shape: torch.Size):
+        self._table_shape = table_shape
+        K, R = table_shape[:2]
+        padding = (tokens_KBT == R).permute(2, 0, 1)
+        self.groups_TKB = table_rows(tokens_KBT, R).masked_fill(padding, K * R)
+
+    def outer_products(self, g_TKBH: Tensor, h_TKBH: Tensor) -> Tensor:
+        """(K, R, b, b, n): the table's gradient."""
+        K, R, b, _, n = self._table_shape
+        groups_P = self.groups_TKB.flatten()
+        order_P = groups_P.argsort(stable=True)
+        sizes = groups_P.bincount(minlength=K * R + 1).tolist()
+        g, h = (x.flatten(0, 2).index_select(0, order_P).unflatten(-1, (n, b)) for x in (g_TKBH, h_TKBH))
+        total = g.new_zeros(K * R, n, b, b)
+        parts = zip(total, g.permute(1, 2, 0).split(sizes, dim=2), h.transpose(0, 1).split(sizes, dim=1), strict=False)
+        for size, (total_nbb, g_nbP, h_nPb) in zip(sizes, parts, strict=False):
+            if size:
+                torch.bmm(g_nbP, h_nPb, out=total_nbb)
+        return total.permute(0, 2, 3, 1).unflatten(0, (K, R))
 
 
 def _segments(counts: list[int]) -> list[tuple[int, int, int]]:
@@ -158,16 +212,14 @@ class GatheredBlocks:
 
     def __init__(self, tokens_KBT: Tensor, table_KRbbn: Tensor):
         self._tokens_KBT = tokens_KBT
-        self._K, self._R, self._b, _, self._n = table_KRbbn.shape
-        self._rows_KTB = table_rows(tokens_KBT, self._R + 1)
+        self._R, self._b, _, self._n = table_KRbbn.shape[1:]
+        self._rows_TKB = table_rows(tokens_KBT, self._R + 1)
         self._matrices = _with_identity(table_KRbbn).permute(0, 3, 1, 2).contiguous()
 
     def _apply(self, t: int, x_KBH: Tensor, transpose: bool) -> Tensor:
-        K, B, H = x_KBH.shape
-        matrices = self._matrices.index_select(0, self._rows_KTB[:, t].flatten()).flatten(0, 1)
-        columns = x_KBH.reshape(K * B, self._b, self._n).transpose(1, 2).reshape(-1, self._b, 1)
-        product = torch.bmm(matrices.transpose(1, 2) if transpose else matrices, columns)
-        return product.view(K * B, self._n, self._b).transpose(1, 2).reshape(K, B, H)
+        matrices = self._matrices.index_select(0, self._rows_TKB[t].flatten()).flatten(0, 1)
+        columns = x_KBH.reshape(-1, self._b, 1)
+        return torch.bmm(matrices.transpose(1, 2) if transpose else matrices, columns).view(x_KBH.shape)
 
     def forward(self, t: int, h_KBH: Tensor) -> Tensor:
         return self._apply(t, h_KBH, transpose=False)
@@ -175,12 +227,14 @@ class GatheredBlocks:
     def backward(self, t: int, g_KBH: Tensor) -> Tensor:
         return self._apply(t, g_KBH, transpose=True)
 
-    def gradients(self, h_KTBH: Tensor, g_KTBH: Tensor) -> tuple[Tensor, ...]:
-        def by_block(x_KTBH: Tensor) -> Tensor:
-            return x_KTBH.flatten(1, 2).unflatten(-1, (self._b, self._n)).permute(0, 3, 1, 2)
+    def gradients(self, h_TKBH: Tensor, g_TKBH: Tensor) -> tuple[Tensor, ...]:
+        def by_block(x_TKBH: Tensor) -> Tensor:
+            return x_TKBH.transpose(0, 1).flatten(1, 2).unflatten(-1, (self._n, self._b)).transpose(1, 2)
 
-        h_KnPb, g_KnPb = by_block(h_KTBH), by_block(g_KTBH)
-        which_KRP = one_hot(self._tokens_KBT, self._R, g_KnPb.dtype)
+        h_KnPb, g_KnPb = by_block(h_TKBH), by_block(g_TKBH)
+        tokens_KP = self._tokens_KBT.transpose(1, 2).flatten(1)
         # A loop over the vocabulary, whose size is static: masking costs a pass per token and waits for nothing.
-        per_token = [(g_KnPb * which_KRP[:, v, None, :, None]).transpose(2, 3) @ h_KnPb for v in range(self._R)]
+        per_token = [
+            (g_KnPb * (tokens_KP == token)[:, None, :, None]).transpose(2, 3) @ h_KnPb for token in range(self._R)
+        ]
         return (torch.stack(per_token, dim=1).permute(0, 1, 3, 4, 2),)

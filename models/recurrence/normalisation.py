@@ -4,7 +4,7 @@ A pure bilinear recurrence is scale-invariant, so dividing the state by a number
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -18,11 +18,16 @@ class Normalisation:
 
     kind: str
     block_size: int
+    blocks_apart: bool = False
+    """Whether a block's components lie next to each other, rather than the blocks: see `blocks.py`."""
+
+    def turned(self) -> "Normalisation":
+        return replace(self, blocks_apart=not self.blocks_apart)
 
     def scale(self, u_KBH: Tensor) -> Tensor:
         """The positive divisor, shaped to broadcast against the state as `_view` sees it."""
         if self.kind == "block":
-            return torch.linalg.vector_norm(self._view(u_KBH), dim=-2, keepdim=True).clamp_min_(_TINY)
+            return torch.linalg.vector_norm(self._view(u_KBH), dim=self._within, keepdim=True).clamp_min_(_TINY)
         scale_KB1 = torch.linalg.vector_norm(u_KBH, dim=-1, keepdim=True)
         if self.kind == "rms":
             scale_KB1.div_(math.sqrt(u_KBH.shape[-1]))
@@ -44,7 +49,7 @@ class Normalisation:
             return out.copy_(g_KBH)
         if self.kind == "block":
             y, g = self._view(y_KBH), self._view(g_KBH)
-            along = (g * y).sum(-2, keepdim=True)
+            along = (g * y).sum(self._within, keepdim=True)
         else:
             y, g = y_KBH, g_KBH
             along = torch.linalg.vecdot(g, y).unsqueeze(-1)
@@ -61,12 +66,17 @@ class Normalisation:
             return u_KBH
         if self.kind == "block":
             u = self._view(u_KBH)
-            return (u / torch.linalg.vector_norm(u, dim=-2, keepdim=True).clamp_min(_TINY)).view_as(u_KBH)
+            return (u / torch.linalg.vector_norm(u, dim=self._within, keepdim=True).clamp_min(_TINY)).view_as(u_KBH)
         scale = torch.linalg.vector_norm(u_KBH, dim=-1, keepdim=True).clamp_min(_TINY)
         return u_KBH / scale * (math.sqrt(u_KBH.shape[-1]) if self.kind == "rms" else 1.0)
 
     def _view(self, x_KBH: Tensor) -> Tensor:
-        """(K, B, b, n) for blocks: component i of block j is entry i * n + j."""
+        """For blocks, (K, B, b, n), or (K, B, n, b) if they lie apart."""
         if self.kind != "block":
             return x_KBH
-        return x_KBH.unflatten(-1, (self.block_size, -1))
+        return x_KBH.unflatten(-1, (-1, self.block_size) if self.blocks_apart else (self.block_size, -1))
+
+    @property
+    def _within(self) -> int:
+        """The axis of a block's components."""
+        return -1 if self.blocks_apart else -2

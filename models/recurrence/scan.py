@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from models.recurrence.normalisation import Normalisation
+from models.recurrence.tokens import TokenSums, table_rows
 
 
 class Transition(Protocol):
@@ -21,8 +22,8 @@ class Transition(Protocol):
         """The gradient at the state before position t, from the one after it."""
         ...
 
-    def gradients(self, h_KTBH: Tensor, g_KTBH: Tensor) -> tuple[Tensor, ...]:
-        """The parameters' gradients, from the states before and the gradients after all positions at once."""
+    def gradients(self, h_TKBH: Tensor, g_TKBH: Tensor) -> tuple[Tensor, ...]:
+        """The parameters' gradients, from the states before and the gradients after all positions."""
         ...
 
 
@@ -55,31 +56,31 @@ class _Scan(torch.autograd.Function):
         (K, B, T), H = tokens_KBT.shape, h0_KH.shape[1]
         transition = transition_type(tokens_KBT, *parameters)
         additive = None if additive_KRH is None else _Additive(tokens_KBT, additive_KRH)
-        states_KTBH = h0_KH.new_empty(K, T + 1, B, H)
-        states_KTBH[:, 0] = h0_KH[:, None]
+        states_TKBH = h0_KH.new_empty(T + 1, K, B, H)
+        states_TKBH[0] = h0_KH[:, None]
         scales = []
         for t in range(T):
-            u_KBH = transition.forward(t, states_KTBH[:, t])
+            u_KBH = transition.forward(t, states_TKBH[t])
             if additive is not None:
                 u_KBH = u_KBH + additive.at(t)
-            _, scale = normalisation.forward(u_KBH, out=states_KTBH[:, t + 1])
+            _, scale = normalisation.forward(u_KBH, out=states_TKBH[t + 1])
             scales.append(scale)
-        ctx.parts = transition, normalisation, additive, states_KTBH, scales
+        ctx.parts = transition, normalisation, additive, states_TKBH, scales
         # A copy: the caller's tensor must not share memory with the trace that backward reads.
-        return states_KTBH[:, T].clone()
+        return states_TKBH[T].clone()
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, g_KBH):
-        transition, normalisation, additive, states_KTBH, scales = ctx.parts
+        transition, normalisation, additive, states_TKBH, scales = ctx.parts
         T = len(scales)
-        gradients_KTBH = torch.empty_like(states_KTBH[:, 1:])
+        gradients_TKBH = torch.empty_like(states_TKBH[1:])
         for t in reversed(range(T)):
-            g_u = normalisation.backward(g_KBH, states_KTBH[:, t + 1], scales[t], out=gradients_KTBH[:, t])
+            g_u = normalisation.backward(g_KBH, states_TKBH[t + 1], scales[t], out=gradients_TKBH[t])
             g_KBH = transition.backward(t, g_u)
         g_h0 = g_KBH.sum(1)
-        g_additive = None if additive is None else additive.gradient(gradients_KTBH)
-        return None, None, None, g_h0, g_additive, *transition.gradients(states_KTBH[:, :T], gradients_KTBH)
+        g_additive = None if additive is None else additive.gradient(gradients_TKBH)
+        return None, None, None, g_h0, g_additive, *transition.gradients(states_TKBH[:T], gradients_TKBH)
 
 
 class _Additive:
@@ -88,27 +89,15 @@ class _Additive:
     def __init__(self, tokens_KBT: Tensor, additive_KRH: Tensor):
         K, R, H = additive_KRH.shape
         self._table = torch.nn.functional.pad(additive_KRH, (0, 0, 0, 1)).reshape(K * (R + 1), H)
-        self._rows_KTB = table_rows(tokens_KBT, R + 1)
-        self._tokens_KBT, self._num_readable = tokens_KBT, R
+        self._rows_TKB = table_rows(tokens_KBT, R + 1)
+        self._sums = TokenSums(tokens_KBT, R)
 
     def at(self, t: int) -> Tensor:
-        return self._table[self._rows_KTB[:, t]]
+        return self._table[self._rows_TKB[t]]
 
-    def gradient(self, g_KTBH: Tensor) -> Tensor:
-        return one_hot(self._tokens_KBT, self._num_readable, g_KTBH.dtype) @ g_KTBH.flatten(1, 2)
-
-
-def table_rows(tokens_KBT: Tensor, num_rows: int) -> Tensor:
-    """Rows (K, T, B) into a table of `num_rows` rows per trial, all trials' tables laid end to end."""
-    offset_K = torch.arange(len(tokens_KBT), device=tokens_KBT.device) * num_rows
-    return tokens_KBT.transpose(1, 2) + offset_K[:, None, None]
-
-
-def one_hot(tokens_KBT: Tensor, num_readable: int, dtype: torch.dtype) -> Tensor:
-    """(K, R, T*B): which positions hold which token. Summing by a matmul keeps the order of summation fixed, where
-    scattered additions on a GPU would not."""
-    token_R = torch.arange(num_readable, device=tokens_KBT.device)
-    return (tokens_KBT.transpose(1, 2).flatten(1)[:, None] == token_R[:, None]).to(dtype)
+    def gradient(self, g_TKBH: Tensor) -> Tensor:
+        self._sums.add(0, g_TKBH)
+        return self._sums.total()
 
 
 def _spread(h0_KH: Tensor, tokens_KBT: Tensor) -> Tensor:

@@ -32,3 +32,12 @@ store_option = click.option(
     metavar="FOLDER|URI",
     help="Where results are kept: a folder, or a bucket such as s3://bucket/runs.",
 )
+
+on_option = click.option(
+    "--on",
+    envvar="ORCH_CLUSTER",
+    show_envvar=True,
+    metavar="FILE",
+    help="On the cluster of this launcher file, such as cluster/a100.yaml, which `ray up` started; with the store that"
+    " the file names, unless --store is given.",
+)

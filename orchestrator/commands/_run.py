@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+from orchestrator.commands._options import on_option
+
 SMALL_SWEEP = 40
 """Sweeps up to this many trials end with a table of what they found."""
 
@@ -13,6 +15,8 @@ SMALL_SWEEP = 40
 def run_options(command: Callable) -> Callable:
     """The options of commands that run trials."""
     options = [
+        on_option,
+        click.option("--detach", is_flag=True, help="With --on: return as soon as trials are under way."),
         click.option("--yes", is_flag=True, help="Do not ask before starting more than a day of work."),
         click.option("--join", is_flag=True, help="Share the work with a driver that is already on this store."),
         click.option("--max-hours", type=float, help="Stop cleanly after this long."),
@@ -22,7 +26,19 @@ def run_options(command: Callable) -> Callable:
             "--hang-seconds", default=1800.0, show_default=True, help="End a worker without progress after this."
         ),
         click.option("--weights-mb", default=8.0, show_default=True, help="Keep trained weights up to this size."),
-        click.option("--gpus-per-trial", default=1.0, show_default=True, help="GPUs per trial; 0.25 puts four on one."),
+        click.option(
+            "--device",
+            type=click.Choice(["auto", "cpu", "cuda"]),
+            default="auto",
+            show_default=True,
+            help="What trials train on; auto: GPUs where there are any.",
+        ),
+        click.option(
+            "--pack", type=int, help="Most trials to train in one program; 1 trains each alone. [as many as pay]"
+        ),
+        click.option(
+            "--gpus-per-trial", default=1.0, show_default=True, help="GPUs per pack of trials; 0.25 puts four on one."
+        ),
         click.option(
             "--on-finish", metavar="COMMAND", help="Run this at the end; ORCH_FINISHED and others say what was."
         ),
@@ -34,20 +50,29 @@ def run_options(command: Callable) -> Callable:
     return command
 
 
+def check_options(given: dict[str, Any]) -> None:
+    """All that cannot be meant, at once."""
+    from orchestrator.errors import InvalidSettings
+
+    problems = [
+        f"--{name.replace('_', '-')} {given[name]} is not enough: use more than 0"
+        for name in ("max_hours", "cpus", "checkpoint_seconds", "hang_seconds", "gpus_per_trial", "pack")
+        if given[name] is not None and given[name] <= 0
+    ]
+    if given["detach"] and not given["on"]:
+        problems.append("--detach is for sweeps that run elsewhere: add --on FILE, or leave it out")
+    if given["detach"] and given["quiet"]:
+        problems.append("--detach waits for the first line of progress, which --quiet withholds: leave one of them out")
+    if problems:
+        raise InvalidSettings(problems)
+
+
 def run(requests: Sequence[Any], store_location: str, given: dict[str, Any]) -> None:
     """Run the requests and say how it ended; the exit code tells a script: 0 all done, 3 something is left."""
-    from orchestrator.errors import InvalidSettings
     from orchestrator.progress import duration
     from orchestrator.store import Store
     from orchestrator.sweep import Options, run_sweeps
 
-    problems = [
-        f"--{name.replace('_', '-')} {given[name]} is not enough: use more than 0"
-        for name in ("max_hours", "cpus", "checkpoint_seconds", "hang_seconds", "gpus_per_trial")
-        if given[name] is not None and given[name] <= 0
-    ]
-    if problems:
-        raise InvalidSettings(problems)
     options = Options(
         join=given["join"],
         max_hours=given["max_hours"],
@@ -56,6 +81,8 @@ def run(requests: Sequence[Any], store_location: str, given: dict[str, Any]) -> 
         hang_seconds=given["hang_seconds"],
         weights_limit=int(given["weights_mb"] * 1e6),
         gpus_per_trial=given["gpus_per_trial"],
+        device=given["device"],
+        pack=given["pack"],
         on_finish=given["on_finish"],
         verbose=given["verbose"],
         quiet=given["quiet"],

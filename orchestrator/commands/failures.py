@@ -5,18 +5,23 @@ import json
 
 import click
 
-from orchestrator.commands._options import store_option
+from orchestrator.commands._on import run_on_head
+from orchestrator.commands._options import on_option, store_option
 
 
 @click.command()
 @store_option
+@on_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def failures(store: str, as_json: bool) -> None:
+@click.pass_context
+def failures(context: click.Context, store: str, on: str | None, as_json: bool) -> None:
     """Show why trials have no result: errors grouped by what they share, with one traceback each.
 
     \b
     Example: orch failures --store runs
     """
+    if on:
+        run_on_head(context)
     from orchestrator.status import read_failures
     from orchestrator.store import Store
 

@@ -4,15 +4,19 @@ from typing import Any
 
 import click
 
+from orchestrator.commands._on import run_job
 from orchestrator.commands._options import store_option
-from orchestrator.commands._run import run, run_options
+from orchestrator.commands._run import check_options, run, run_options
 
 
 @click.command()
 @store_option
 @run_options
-def resume(store: str, **given: Any) -> None:
+@click.pass_context
+def resume(context: click.Context, store: str, **given: Any) -> None:
     """Go on with every sweep that the store knows to be unfinished, failed trials included.
+
+    A sweep of your own goes on with the code that the store has kept of it: resume only stores that you trust.
 
     \b
     Example: orch resume --store runs
@@ -21,6 +25,9 @@ def resume(store: str, **given: Any) -> None:
     from orchestrator.store import Store
     from orchestrator.sweep import recorded_requests
 
+    check_options(given)
+    if given["on"]:
+        run_job(context)
     opened = Store.open(store)
     requests = recorded_requests(opened)
     if not requests:

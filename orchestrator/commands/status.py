@@ -5,18 +5,23 @@ from typing import Any
 
 import click
 
-from orchestrator.commands._options import store_option
+from orchestrator.commands._on import run_on_head
+from orchestrator.commands._options import on_option, store_option
 
 
 @click.command()
 @store_option
+@on_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def status(store: str, as_json: bool) -> None:
+@click.pass_context
+def status(context: click.Context, store: str, on: str | None, as_json: bool) -> None:
     """Show counts per sweep, what runs where, the rate and the time left. Works from any machine, at any time.
 
     \b
     Example: orch status --store runs
     """
+    if on:
+        run_on_head(context)
     from orchestrator.progress import duration
     from orchestrator.status import read_status
     from orchestrator.store import Store

@@ -4,6 +4,7 @@ Below the root:
   trials/ curves/ attempts/ withdrawn/   tables, as parts: `<level>/<time>-<random>.parquet` (see `part`)
   checkpoints/ weights/                  `<trial id>.safetensors`
   drivers/                               `<driver id>.json`
+  sweeps/ code/                          what was asked for, and files of the user's that ask: `<digest>.json`
   logs/                                  texts
   damaged/                               parts that could not be read, set aside
 """

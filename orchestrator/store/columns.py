@@ -1,7 +1,8 @@
 """The tables of a store and their columns, each with a sentence about it (as Arrow field metadata, `description`).
 
 A trial's settings are columns of their own: one for every field that any task, any model or the trial itself has, null
-where it does not apply. A new setting is therefore a new column, and earlier parts read as null there.
+where it does not apply. A new setting is therefore a new column, and earlier parts read as null there. Settings that
+only tasks and models of the user's own have come last: see `own_columns`.
 """
 
 import dataclasses
@@ -28,11 +29,11 @@ def _column(name: str, kind: pa.DataType, description: str) -> pa.Field:
     return pa.field(name, kind, metadata={"description": description})
 
 
-def _arrow_type(hint: Any) -> pa.DataType:
+def arrow_type(hint: Any) -> pa.DataType:
     if isinstance(hint, types.UnionType):
-        return _arrow_type(next(arm for arm in hint.__args__ if arm is not type(None)))
+        return arrow_type(next(arm for arm in hint.__args__ if arm is not type(None)))
     if typing.get_origin(hint) is tuple:
-        return pa.list_(pa.field("element", _arrow_type(hint.__args__[0])))
+        return pa.list_(pa.field("element", arrow_type(hint.__args__[0])))
     return _PLAIN[hint]
 
 
@@ -46,16 +47,17 @@ def _settings(config_types: Iterable[type]) -> list[pa.Field]:
             assert hints.setdefault(field.name, hint) == hint, f"the setting {field.name} has two types: rename one"
             told = sentences.setdefault(field.name, [])
             told.extend({describe(field)} - {"", *told})
-    return [_column(name, _arrow_type(hint), "; or: ".join(sentences[name])) for name, hint in hints.items()]
+    return [_column(name, arrow_type(hint), "; or: ".join(sentences[name])) for name, hint in hints.items()]
 
 
+TASK_SETTINGS, MODEL_SETTINGS = _settings(tasks.REGISTRY.values()), _settings(models.REGISTRY.values())
 _TRIAL_SETTINGS = [field for field in dataclasses.fields(Trial) if field.name not in ("task", "model")]
 SETTINGS: tuple[pa.Field, ...] = (
     _column("task", pa.string(), "name of the task"),
     _column("model", pa.string(), "name of the model"),
-    *_settings(tasks.REGISTRY.values()),
-    *_settings(models.REGISTRY.values()),
-    *(_column(field.name, _arrow_type(field_types(Trial)[field.name]), describe(field)) for field in _TRIAL_SETTINGS),
+    *TASK_SETTINGS,
+    *MODEL_SETTINGS,
+    *(_column(field.name, arrow_type(field_types(Trial)[field.name]), describe(field)) for field in _TRIAL_SETTINGS),
 )
 
 PROVENANCE: tuple[pa.Field, ...] = (
@@ -75,7 +77,7 @@ PROVENANCE: tuple[pa.Field, ...] = (
     _column("peak_memory_mb", pa.float64(), "most memory used, in MB"),
 )
 
-_TRIALS = (
+TRIALS = (
     _column("trial_id", pa.string(), "the trial's identity: equal questions have equal ids"),
     *SETTINGS,
     _column("config", pa.string(), "the trial's settings exactly, as JSON"),
@@ -146,7 +148,7 @@ def _schema(columns: tuple[pa.Field, ...]) -> pa.Schema:
 
 
 SCHEMAS: dict[str, pa.Schema] = {
-    "trials": _schema(_TRIALS),
+    "trials": _schema(TRIALS),
     "curves": _schema(_CURVES),
     "attempts": _schema(_ATTEMPTS),
     "withdrawn": _schema(_WITHDRAWN),

@@ -5,9 +5,11 @@ its footer (`orch.replaces`). So a row only ever moves from a level to a higher 
 leaves the lower: a listing of the levels in order finds every row, whatever happens meanwhile.
 """
 
+import io
 import json
 import secrets
 import time
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +19,7 @@ import pyarrow.parquet as pq
 
 from orchestrator.errors import StoreTooNew, UnknownName
 from orchestrator.store.columns import SCHEMAS
+from orchestrator.store.lines import KEY, make_note
 
 SCHEMA_VERSION = 1
 """Raise it when a column's meaning changes. A new column needs no new version: where it is missing it reads as null."""
@@ -84,19 +87,30 @@ def encode(table: str, data: pa.Table, replaces: Sequence[str] = ()) -> bytes:
     if data.num_rows < _SMALL_ROWS:
         # What makes large parts small makes small ones large, and three times slower to read.
         options |= {"compression": "none", "use_dictionary": False, "write_statistics": False, "store_schema": False}
-    sink = pa.BufferOutputStream()
+    sink = io.BytesIO()
     with pq.ParquetWriter(sink, data.schema.remove_metadata(), **options) as writer:
         writer.write_table(data, row_group_size=1 << 17)
+        if not replaces and data.schema.equals(SCHEMAS[table]):
+            note = make_note(data, columns_checksum(table), sink.getvalue())
+            metadata |= {KEY: note} if note else {}
         writer.add_key_value_metadata(metadata)
-    return sink.getvalue().to_pybytes()
+    return sink.getvalue()
+
+
+def columns_checksum(table: str) -> int:
+    """Of what this version knows of a table's columns: their names, types and meaning."""
+    columns = [f"{field.name} {field.type}" for field in SCHEMAS[table]]
+    return zlib.crc32("\n".join([str(SCHEMA_VERSION), *columns]).encode())
 
 
 def decode(source: Any, columns: Sequence[str] | None, location: str) -> Contents:
-    """The rows of a part, from anything that pyarrow can read. Columns that it lacks are left out."""
+    """The rows of a part, from its bytes or anything that pyarrow can read. Columns that it lacks are left out."""
     try:
-        with pq.ParquetFile(source, page_checksum_verification=True) as file:
+        with pq.ParquetFile(_readable(source), page_checksum_verification=True) as file:
             footer = _footer(file.metadata, location)
-            data = file.read(columns=None if columns is None else list(columns), use_threads=False)
+            data = file.read(
+                columns=None if columns is None else list(columns), use_threads=not isinstance(source, bytes)
+            )
     except (OSError, ValueError, pa.ArrowException) as error:
         raise _damage_or(error) from error
     return Contents(data.replace_schema_metadata(None), footer)
@@ -104,9 +118,13 @@ def decode(source: Any, columns: Sequence[str] | None, location: str) -> Content
 
 def decode_footer(source: Any, location: str) -> Footer:
     try:
-        return _footer(pq.read_metadata(source), location)
+        return _footer(pq.read_metadata(_readable(source)), location)
     except (OSError, ValueError, pa.ArrowException) as error:
         raise _damage_or(error) from error
+
+
+def _readable(source: Any) -> Any:
+    return pa.BufferReader(source) if isinstance(source, bytes) else source
 
 
 def _footer(metadata: pq.FileMetaData, location: str) -> Footer:

@@ -19,6 +19,7 @@ from orchestrator.store.crash import crash_point
 from orchestrator.store.files import open_files
 from orchestrator.store.part import encode, new_path, to_table
 from orchestrator.store.shelf import Shelf
+from orchestrator.store.union import conform
 from orchestrator.store.unique import standing, standing_curves
 
 DEFAULT_STORE = "runs"
@@ -94,7 +95,7 @@ class Store:
         before, answer = self._answers.get(key, ((), None))
         if answer is None or any(new is not old for new, old in zip(sources, before, strict=True)):
             answer = _answer(table, *sources)
-            answer = answer if columns is None else _select(table, answer, columns)
+            answer = answer if columns is None else conform(table, answer, columns)
             self._answers[key] = (sources, answer)
         return answer
 
@@ -196,13 +197,6 @@ def _answer(table: str, *sources: pa.Table) -> pa.Table:
         trials, withdrawn, curves = sources
         return standing_curves(curves, standing(trials, withdrawn), withdrawn)
     return sources[0]
-
-
-def _select(table: str, rows: pa.Table, columns: Sequence[str]) -> pa.Table:
-    for name in columns:
-        if name not in rows.column_names:
-            raise UnknownName(f"column of {table}", name, rows.column_names)
-    return rows.select(list(columns))
 
 
 def _contents(data: bytes | os.PathLike[str] | str) -> bytes:

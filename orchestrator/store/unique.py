@@ -8,6 +8,9 @@ import pyarrow.compute as pc
 
 from orchestrator.store.columns import KEYS, TIMES
 
+# Made by hand: pyarrow imports pandas to make a scalar of a text.
+_SLASH = pa.Array.from_buffers(pa.binary(1), 1, [None, pa.py_buffer(b"/")]).cast(pa.string())[0]
+
 
 def unique(table: str, data: pa.Table) -> pa.Table:
     """`data` without the rows that say the same as an earlier one (a retried write, two compactions at once)."""
@@ -25,13 +28,13 @@ def standing(trials: pa.Table, withdrawn: pa.Table) -> pa.Table:
 
 def standing_curves(curves: pa.Table, results: pa.Table, withdrawn: pa.Table) -> pa.Table:
     """Of a finished trial the curve that led to its result; of others all that there is and was not withdrawn."""
-    codes = _codes(curves, ("trial_id", "attempt_id"))
-    _, firsts, inverse = np.unique(codes, return_index=True, return_inverse=True)
-    each = curves.select(["trial_id", "attempt_id"]).take(pa.array(firsts))
+    firsts, inverse = _groups(_codes(curves, ("trial_id", "attempt_id")))
+    each = curves.select(["trial_id", "attempt_id"]).take(numbers(firsts))
     finished = pc.is_in(each["trial_id"], value_set=_plain(results["trial_id"]))
     winning = pc.invert(_not_among(each, results))
     counts = pc.or_(winning, pc.and_(pc.invert(finished), _not_among(each, withdrawn)))
-    return curves.filter(pa.array(counts.to_numpy(zero_copy_only=False)[inverse]))
+    kept = np.from_dlpack(_plain(counts.cast(pa.uint8())))[inverse]
+    return curves if kept.all() else curves.take(numbers(np.flatnonzero(kept)))
 
 
 def _not_among(data: pa.Table, others: pa.Table) -> pa.ChunkedArray:
@@ -40,7 +43,7 @@ def _not_among(data: pa.Table, others: pa.Table) -> pa.ChunkedArray:
 
 
 def _attempt_of_trial(data: pa.Table) -> pa.ChunkedArray:
-    return pc.binary_join_element_wise(data["trial_id"], data["attempt_id"], "/", null_handling="replace")
+    return pc.binary_join_element_wise(data["trial_id"], data["attempt_id"], _SLASH, null_handling="replace")
 
 
 def _by_time(table: str, data: pa.Table) -> pa.Table:
@@ -55,9 +58,22 @@ def _by_time(table: str, data: pa.Table) -> pa.Table:
 
 def first_of_each(data: pa.Table, keys: Sequence[str]) -> np.ndarray:
     """The row numbers, ascending, of the first row with each combination of `keys`."""
-    _, firsts = np.unique(_codes(data, keys), return_index=True)
+    codes = _codes(data, keys)
+    if (codes[:-1] < codes[1:]).all():  # as trials are written, and far faster than sorting
+        return np.arange(len(codes))
+    _, firsts = np.unique(codes, return_index=True)
     firsts.sort()
     return firsts
+
+
+def _groups(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The place of the first of each code, and for each code the place of its own among these."""
+    changes = codes[:-1] != codes[1:]
+    if (codes[:-1] <= codes[1:]).all():
+        starts = np.concatenate([np.zeros(min(len(codes), 1), np.int64), np.flatnonzero(changes) + 1])
+        return starts, np.concatenate([starts[:1], np.cumsum(changes)])
+    _, firsts, inverse = np.unique(codes, return_index=True, return_inverse=True)
+    return firsts, inverse
 
 
 def _codes(data: pa.Table, keys: Sequence[str]) -> np.ndarray:
@@ -79,4 +95,9 @@ def _plain(column: pa.ChunkedArray) -> pa.Array:
 
 def _take(data: pa.Table, rows: np.ndarray) -> pa.Table:
     in_order = len(rows) == data.num_rows and bool((rows[:-1] < rows[1:]).all())
-    return data if in_order else data.take(pa.array(rows))
+    return data if in_order else data.take(numbers(rows))
+
+
+def numbers(values: np.ndarray) -> pa.Array:
+    """`pa.array` would import pandas."""
+    return pa.Array.from_buffers(pa.int64(), len(values), [None, pa.py_buffer(np.ascontiguousarray(values, np.int64))])

@@ -98,7 +98,7 @@ def test_a_diverged_trial_is_a_result(sweeps, monkeypatch):
     unit = {
         "trials": [trial.to_dict()], "attempts": {trial.id: "a1"}, "store": sweeps.location, "driver_id": "d",
         "device": "cpu", "threads": 1, "checkpoint_seconds": 60.0, "weights_limit": 0,
-        "training": "orchestrator.worker:open_training", "git_commit": None, "git_dirty": None,
+        "training": "orchestrator.worker:open_training", "code": [], "git_commit": None, "git_dirty": None,
     }  # fmt: skip
     run = UnitRun(unit)
     assert run.run_for(60)["done"]

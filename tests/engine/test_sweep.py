@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.store import Store
+from tests.engine.bucket import s3_bucket
 
 SMALL = ("sweep", "main", "--scale", "smoke", "--where", "task=modular_addition", "--where", "model=rnn,lstm,rotation")
 
@@ -83,32 +84,12 @@ def test_two_settings_that_no_trial_has_are_an_error(sweeps):
 
 
 def test_workers_write_to_a_bucket_and_status_reads_it(sweeps, monkeypatch):
-    server_module = pytest.importorskip("moto.server", reason="needs moto, a stand-in for S3")
-    boto3 = pytest.importorskip("boto3", reason="needs boto3")
-    server = server_module.ThreadedMotoServer(ip_address="127.0.0.1", port=0)
-    server.start()
-    try:
-        host, port = server.get_host_and_port()
-        keys = {
-            "AWS_ACCESS_KEY_ID": "testing",
-            "AWS_SECRET_ACCESS_KEY": "testing",
-            "AWS_EC2_METADATA_DISABLED": "true",
-            "ORCH_CACHE": str(sweeps.folder / "cache"),
-        }
-        credentials = {"aws_access_key_id": "testing", "aws_secret_access_key": "testing"}
-        endpoint = f"http://{host}:{port}"
-        client = boto3.client("s3", endpoint_url=endpoint, region_name="us-east-1", **credentials)
-        client.create_bucket(Bucket="bucket")
-        location = f"s3://bucket/runs?endpoint_override={host}:{port}&scheme=http"
-        sweeps.run(*SMALL, "--store", location, **keys)
-        for name, value in keys.items():
-            monkeypatch.setenv(name, value)
+    with s3_bucket(monkeypatch, sweeps.folder) as location:
+        sweeps.run(*SMALL, "--store", location)
         assert len(Store.open(location).done()) == 6
-        status = json.loads(sweeps.run("status", "--json", "--store", location, **keys).stdout)
+        status = json.loads(sweeps.run("status", "--json", "--store", location).stdout)
         assert status["sweeps"][0]["done"] == 6
-        assert "nothing to do" in sweeps.run(*SMALL, "--store", location, **keys).stdout
-    finally:
-        server.stop()
+        assert "nothing to do" in sweeps.run(*SMALL, "--store", location).stdout
 
 
 def test_more_than_a_day_of_work_is_not_started_unasked(sweeps):

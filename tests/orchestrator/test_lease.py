@@ -39,6 +39,16 @@ def test_a_driver_whose_process_is_gone_is_dead_at_once(store):
     assert not drivers(store)[0].alive
 
 
+@pytest.mark.skipif(not os.path.exists("/proc"), reason="needs /proc, which tells when a process began")
+def test_a_driver_whose_number_another_process_was_given_is_dead(store):
+    with Lease(store, "main at smoke scale") as lease:
+        own = store.get_json(f"drivers/{lease.driver_id}.json")
+    file_of(store, pid=os.getpid(), process_start=own["process_start"])
+    assert drivers(store)[0].alive
+    file_of(store, pid=os.getppid(), process_start=own["process_start"])
+    assert not drivers(store)[0].alive
+
+
 def test_a_driver_elsewhere_is_dead_when_its_heart_has_not_beaten(store):
     file_of(store, host="elsewhere", pid=1)
     assert drivers(store)[0].alive

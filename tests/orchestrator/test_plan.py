@@ -12,7 +12,8 @@ from click.testing import CliRunner
 from orchestrator.cli import main
 from orchestrator.commands import _options
 from orchestrator.errors import UnknownName
-from orchestrator.plan import Basis, Estimator, State, estimate_seconds, make_plan
+from orchestrator.estimate import Basis, Estimator, estimate_seconds
+from orchestrator.plan import State, make_plan
 from orchestrator.result import CurvePoint, Result, StopReason
 from orchestrator.scales import PAPER, SCALES, SMOKE
 from orchestrator.store import DEFAULT_STORE, Store, trial_row

@@ -1,0 +1,133 @@
+"""Finished trials, a row for each cell: alike in every setting but the learning rate and the seeds."""
+
+import functools
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import models
+from analysis.aggregate import COLUMNS, METRICS, summarise
+from analysis.rows import column, to_table
+from orchestrator.errors import OrchError
+from orchestrator.settings import from_dict
+from orchestrator.store import SCHEMAS
+from orchestrator.store.own_columns import setting_columns
+from orchestrator.store.unique import numbers
+
+WITHIN = ("learning_rate", "init_seed", "data_seed")
+"""What may differ between the trials of a cell."""
+REVISIONS = ("task_revision", "model_revision", "trainer_revision")
+VARIANT = column("variant", pa.string(), "what sets the model apart from others of its name, in a few words")
+
+_WORDS = {"validation": "on the validation set", "ood": "at `test_length` inputs"}
+
+
+def _score_columns(split: str) -> list[pa.Field]:
+    where = _WORDS[split]
+    return [
+        column(
+            f"{split}_best", pa.float64(), f"best accuracy {where} over learning rates and seeds: the paper's reading"
+        ),
+        column(f"{split}_best_trial", pa.string(), "the trial that has it"),
+        column(f"{split}_mean", pa.float64(), f"mean accuracy {where} over the seeds of the chosen learning rate"),
+        column(f"{split}_spread", pa.float64(), "standard deviation over these seeds; null if there is only one"),
+    ]
+
+
+_SUMMARY = pa.schema(
+    [
+        VARIANT,
+        column("num_done", pa.int64(), "finished trials"),
+        column("num_diverged", pa.int64(), "how many of them diverged; they count as they scored, or as chance"),
+        column("learning_rate", pa.float64(), "the learning rate chosen by the mean accuracy at 100 inputs"),
+        column("num_seeds", pa.int64(), "trials finished with that learning rate"),
+        *(field for split in METRICS for field in _score_columns(split)),
+        column("trial_ids", pa.list_(pa.field("element", pa.string())), "all finished trials of the cell"),
+    ]
+)
+
+
+def cell_settings(trials: pa.Table | None = None) -> list[pa.Field]:
+    """The columns in which the trials of a cell agree; of a table also those that settings of absent code have."""
+    unknown = [] if trials is None else [field for field in trials.schema if field.name not in SCHEMAS["trials"].names]
+    settings = [field for field in [*setting_columns(), *unknown] if field.name not in WITHIN]
+    return [*settings, *(SCHEMAS["trials"].field(name) for name in REVISIONS)]
+
+
+def cells_schema() -> pa.Schema:
+    return pa.schema(_in_order([*cell_settings(), *_SUMMARY]))
+
+
+def cells_table(trials: pa.Table) -> pa.Table:
+    """Every cell that has a finished trial, given a table of trials with all columns."""
+    settings = trials.select([field.name for field in cell_settings(trials)])
+    members = _members(settings)
+    rows = [dict(zip(COLUMNS, row, strict=True)) for row in zip(*_lists(trials.select(COLUMNS)), strict=True)]
+    configs = trials["config"].to_pylist()
+    summaries = [
+        {"variant": variant(configs[places[0]])} | _summary([rows[place] for place in places]) for places in members
+    ]
+    found = settings.take(numbers(np.array([places[0] for places in members], np.int64)))
+    told = to_table(summaries, _SUMMARY)
+    fields = _in_order([*found.schema, *_SUMMARY])
+    arrays = [(told if field.name in _SUMMARY.names else found)[field.name] for field in fields]
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _members(settings: pa.Table) -> list[list[int]]:
+    """The places of rows that are alike, for each kind of row."""
+    found: dict[tuple[Any, ...], list[int]] = {}
+    for place, values in enumerate(zip(*_lists(settings), strict=True)):
+        found.setdefault(values, []).append(place)
+    return list(found.values())
+
+
+def _lists(table: pa.Table) -> list[list[Any]]:
+    """The values of each column; those that are lists as tuples, which can be compared."""
+    columns = [column.to_pylist() for column in table.columns]
+    for place, kind in enumerate(table.schema.types):
+        if pa.types.is_list(kind):
+            columns[place] = [None if value is None else tuple(value) for value in columns[place]]
+    return columns
+
+
+def _summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    summary = summarise(rows)
+    assert summary.scores is not None, "a cell has a finished trial"
+    values: dict[str, Any] = {
+        "num_done": summary.num_done,
+        "num_diverged": summary.num_diverged,
+        "learning_rate": summary.learning_rate,
+        "num_seeds": summary.num_seeds,
+        "trial_ids": [row["trial_id"] for row in rows],
+    }
+    for split, score in summary.scores.items():
+        told = {"best": score.best, "best_trial": score.best_trial, "mean": score.mean, "spread": score.spread}
+        values |= {f"{split}_{name}": value for name, value in told.items()}
+    return values
+
+
+def variant(config: str) -> str:
+    """What sets the model of a trial apart, given the trial's settings as JSON; nothing for a model of absent code."""
+    return _variant(json.dumps(json.loads(config)["model"]))
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def _variant(model: str) -> str:
+    """Thousands of trials share few models."""
+    settings = json.loads(model)
+    name = settings.pop("name")
+    try:
+        return from_dict(models.REGISTRY[name], settings).summary if name in models.REGISTRY else ""
+    except OrchError:
+        return ""  # of another version, with settings that this one does not know
+
+
+def _in_order(fields: Iterable[pa.Field]) -> list[pa.Field]:
+    """What says what a cell is comes first."""
+    first = ["task", "modulus", "model", "variant"]
+    by_name = {field.name: field for field in fields}
+    return [by_name[name] for name in dict.fromkeys([*first, *by_name])]

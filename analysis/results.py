@@ -1,0 +1,184 @@
+"""The common aggregates without SQL: finished trials by some of their settings, and what is still missing there."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from analysis.aggregate import COLUMNS, METRICS, summarise
+from analysis.cells import VARIANT, WITHIN, cell_settings, variant
+from analysis.rows import column, to_table
+from analysis.study import Study
+from orchestrator.errors import InvalidSettings, OrchError, UnknownName
+from orchestrator.plan import failed_trials
+from orchestrator.scales import SCALES
+from orchestrator.selection import Results, Waiting
+from orchestrator.settings import to_dict
+from orchestrator.store import Store
+from orchestrator.store.unique import numbers
+from orchestrator.sweeps import expand
+from orchestrator.trial import TRAINER_REVISION, Trial
+from orchestrator.where import Known, Where, matching_trials, parse_where
+
+MOST_NAMED = 3
+BY = ("model", "variant", "task", "modulus")
+SCORES = dict(METRICS) | {name: name for name in ("accuracy_100", "steps_trained", "seconds")}
+"""What can be summed up: the column of each metric."""
+
+_SUMMARY = (
+    column("cells", pa.int64(), "how many cells these are: trials alike in all but the learning rate and the seeds"),
+    column("done", pa.int64(), "finished trials"),
+    column("planned", pa.int64(), "trials that the sweeps on this store ask for, and others that are done"),
+    column("best", pa.float64(), "over learning rates and seeds: the paper's reading"),
+    column("chosen_rate", pa.float64(), "the learning rate chosen by the mean accuracy at 100 inputs"),
+    column("mean", pa.float64(), "over the seeds of that learning rate"),
+    column("spread", pa.float64(), "standard deviation over these seeds"),
+    column("seeds", pa.int64(), "trials finished with that learning rate"),
+    column("remark", pa.string(), "what a reader must know: partial, failed or diverged, and what is mixed"),
+    column("best_trial", pa.string(), "the trial that has the best"),
+)
+
+Settings = Mapping[str, Any]
+
+
+@dataclass
+class _Group:
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    """Finished trials."""
+    cells: dict[tuple[Any, ...], None] = field(default_factory=dict)
+    num_missing: int = 0
+    num_failed: int = 0
+
+
+def results(study: Study, by: Sequence[str] = BY, where: Collection[str] = (), metric: str = "ood") -> pa.Table:
+    """A row for each combination of the settings `by`, finished or only planned by a sweep on this store."""
+    trials = study.trials
+    known = [*(each.name for each in cell_settings(trials)), *WITHIN, VARIANT.name]
+    problems = [str(UnknownName("setting", name, known)) for name in by if name not in known]
+    problems += [str(UnknownName("metric", metric, SCORES))] if metric not in SCORES else []
+    condition = parse_where(where, Known.here().among(trials))
+    if problems:
+        raise InvalidSettings(problems)
+    if where:
+        chosen = set(matching_trials(where, trials))
+        mask = [trial_id in chosen for trial_id in trials["trial_id"].to_pylist()]
+        trials = trials.take(numbers(np.flatnonzero(mask)))
+    groups = _grouped(study, trials, by, condition, SCORES[metric])
+    kinds = {each.name: each.type for each in [*trials.schema, VARIANT]}
+    schema = pa.schema([*(pa.field(name, kinds[name]) for name in by), *_SUMMARY])
+    ordered = sorted(groups.items(), key=lambda item: [(value is not None, value) for value in item[0]])
+    names = [each.name for each in cell_settings(trials)]
+    rows = [dict(zip(by, key, strict=True)) | _row(group, names, SCORES[metric]) for key, group in ordered]
+    return to_table(rows, schema)
+
+
+def _grouped(
+    study: Study, trials: pa.Table, by: Sequence[str], where: Where, score: str
+) -> dict[tuple[Any, ...], _Group]:
+    names = [each.name for each in cell_settings(trials)]
+    groups: dict[tuple[Any, ...], _Group] = {}
+
+    def group_of(settings: Settings) -> _Group:
+        group = groups.setdefault(tuple(settings[name] for name in by), _Group())
+        group.cells[tuple(settings[name] for name in names)] = None
+        return group
+
+    done = set(study.trials["trial_id"].to_pylist())
+    for settings, row in _finished(trials, [*names, *WITHIN], [*dict.fromkeys([*COLUMNS, score])]):
+        group_of(settings).rows.append(row)
+    failed = failed_trials(study.store)
+    for trial_id, trial in _planned(study.store, study.trials, where):
+        if trial_id not in done:
+            group = group_of({**dict.fromkeys(names), **_settings(trial)})
+            group.num_missing += 1
+            group.num_failed += trial_id in failed
+    return groups
+
+
+def _finished(
+    trials: pa.Table, names: Sequence[str], columns: Sequence[str]
+) -> Iterator[tuple[Settings, dict[str, Any]]]:
+    settings = zip(*(map(_comparable, trials[name].to_pylist()) for name in names), strict=True)
+    rows = zip(*(trials[name].to_pylist() for name in columns), strict=True)
+    for values, row, config in zip(settings, rows, trials["config"].to_pylist(), strict=True):
+        told = dict(zip(names, values, strict=True)) | {VARIANT.name: variant(config)}
+        yield told, dict(zip(columns, row, strict=True))
+
+
+def _planned(store: Store, trials: pa.Table, where: Where) -> Iterator[tuple[str, Trial]]:
+    """What the sweeps ever run on this store ask for; one that waits for its learning rate has no id.
+
+    Sweeps with code of the user's are left out: looking at results must not run what a store holds.
+    """
+    seen: set[str | Waiting] = set()
+    for values in store.list_json("sweeps").values():
+        if values.get("code") or values["scale"] not in SCALES:
+            continue
+        try:
+            matches = parse_where(values["where"]).matches
+            expansion = expand(values["sweeps"], SCALES[values["scale"]], Results.of_table(trials))
+        except OrchError:
+            continue  # a sweep, or a setting, that is no more
+        asked: dict[str | Waiting, Trial | None] = {each.id: each.trial for each in expansion.wanted.values()}
+        asked |= {held: held.trial for held in expansion.held}
+        for key, trial in asked.items():
+            if trial is not None and key not in seen and matches(trial) and where.matches(trial):
+                seen.add(key)
+                yield key if isinstance(key, str) else "", trial
+
+
+def _settings(trial: Trial) -> dict[str, Any]:
+    found = to_dict(trial) | to_dict(trial.task) | to_dict(trial.model)
+    found |= {"task": trial.task.name, "model": trial.model.name, VARIANT.name: trial.model.summary}
+    found |= {"task_revision": trial.task.revision, "model_revision": trial.model.revision}
+    found |= {"trainer_revision": TRAINER_REVISION}
+    return {name: _comparable(value) for name, value in found.items()}
+
+
+def _comparable(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _row(group: _Group, names: Sequence[str], score: str) -> dict[str, Any]:
+    num_planned = len(group.rows) + group.num_missing
+    summary = summarise(group.rows, num_planned, group.num_failed, {score: score})
+    found = None if summary.scores is None else summary.scores[score]
+    mixed = [name for name, values in zip(names, zip(*group.cells, strict=True), strict=True) if len({*values}) > 1]
+    others = [f"{len(mixed) - MOST_NAMED} more"] if len(mixed) > MOST_NAMED else []
+    remarks = [summary.remark, f"mixes {', '.join([*mixed[:MOST_NAMED], *others])}" if mixed else ""]
+    return {
+        "cells": len(group.cells),
+        "done": summary.num_done,
+        "planned": num_planned,
+        "best": found and found.best,
+        "chosen_rate": summary.learning_rate,
+        "mean": found and found.mean,
+        "spread": found and found.spread,
+        "seeds": summary.num_seeds,
+        "remark": "; ".join(remark for remark in remarks if remark),
+        "best_trial": found and found.best_trial,
+    }
+
+
+def for_people(found: pa.Table, by: Sequence[str]) -> pa.Table:
+    """The same in fewer columns: numbers that belong together in one, and no column without anything in it."""
+    rows = []
+    for row in found.to_pylist():
+        spread = "" if row["spread"] is None else f" ± {row['spread']:.2f}"
+        rows.append(
+            {name: row[name] for name in by}
+            | {
+                "trials": f"{row['done']} of {row['planned']}" if row["done"] < row["planned"] else str(row["done"]),
+                "best": None if row["best"] is None else f"{row['best']:.2f}",
+                "rate": row["chosen_rate"],
+                "mean": None if row["mean"] is None else f"{row['mean']:.2f}{spread}",
+                "seeds": row["seeds"],
+                "remark": row["remark"],
+            }
+        )
+    kinds = {"rate": pa.float64(), "seeds": pa.int64()} | {name: found.schema.field(name).type for name in by}
+    schema = pa.schema([(name, kinds.get(name, pa.string())) for name in rows[0]])
+    filled = [name for name in rows[0] if any(row[name] not in (None, "") for row in rows)]
+    return to_table(rows, schema).select(filled)

@@ -1,0 +1,143 @@
+"""A store as an analyst sees it: tables to look at, SQL to ask, trained models to load."""
+
+import functools
+import os
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from analysis.aggregate import COLUMNS
+from analysis.cells import cells_schema, cells_table
+from analysis.comparison import Comparison, compare
+from analysis.views import COMPARISON, PLAN, PUBLISHED, comparison_table, plan_table, published_table
+from orchestrator.errors import InvalidQuery, OrchError, UnknownName
+from orchestrator.plan import failed_trials, make_plan
+from orchestrator.scales import LAPTOP, SCALES
+from orchestrator.store import DEFAULT_STORE, SCHEMAS, Store
+
+if TYPE_CHECKING:
+    from models.network import Network
+
+STORED = ("trials", "curves", "attempts")
+VIEWS = (*STORED, "cells", "published", "plan", "comparison")
+"""What `query` can be asked about."""
+
+
+class Study:
+    """Every table is an Arrow table (`to_pandas()` makes it a frame), read when it is first asked for."""
+
+    def __init__(self, location: str | os.PathLike[str] = DEFAULT_STORE):
+        self.store = Store.open(location)
+        self._cells: tuple[pa.Table, pa.Table] | None = None
+
+    @property
+    def trials(self) -> pa.Table:
+        """A row for each finished trial: settings, scores, times, where it ran."""
+        return self._stored("trials")
+
+    @property
+    def curves(self) -> pa.Table:
+        """A row for each validation during training."""
+        return self._stored("curves")
+
+    @property
+    def attempts(self) -> pa.Table:
+        """A row when a trial starts and one when it ends, with what went wrong."""
+        return self._stored("attempts")
+
+    @property
+    def cells(self) -> pa.Table:
+        """Finished trials by cell: the best, and the mean over the seeds of the chosen learning rate."""
+        trials = self.trials
+        if self._cells is None or self._cells[0] is not trials:
+            self._cells = trials, cells_table(trials)
+        return self._cells[1]
+
+    @property
+    def published(self) -> pa.Table:
+        """The paper's numbers."""
+        return published_table()
+
+    def plan(self, scale: str = LAPTOP.name) -> pa.Table:
+        """Every trial of every sweep at a scale, and how far it is."""
+        return plan_table(make_plan(["all"], scale, [], self.store))
+
+    def comparison(self, scale: str = LAPTOP.name) -> list[Comparison]:
+        """Every published number that a scale plans trials for, with ours beside it."""
+        if scale not in SCALES:
+            raise UnknownName("scale", scale, SCALES)
+        columns = list(COLUMNS)
+        trials = self.store.read("trials", columns)
+        rows = zip(*(trials[name].to_pylist() for name in columns), strict=True)
+        finished = {row[0]: dict(zip(columns, row, strict=True)) for row in rows}
+        return compare(SCALES[scale], finished, failed_trials(self.store))
+
+    def model(self, trial_id: str) -> "Network":
+        """The trained network of a trial, given its id or the beginning of it."""
+        from orchestrator.own import use
+        from orchestrator.own.kept import find_for
+        from orchestrator.saved import parse_model
+
+        ids = self._stored("trials", ["trial_id"])["trial_id"].to_pylist()
+        matching = [known for known in ids if known.startswith(trial_id)]
+        if len(matching) != 1:
+            problem = f"{len(matching)} finished trials begin with it" if matching else "no finished trial has it"
+            raise OrchError(f"the trial id {trial_id!r} does not name one trial: {problem}; study.trials has them all")
+        data = self.store.get_weights(matching[0])
+        if data is None:
+            raise OrchError(
+                f"the weights of trial {matching[0]} were not kept: discard it, then run orch sweep with a larger"
+                " --weights-mb"
+            )
+        use(find_for(self.store, matching[0]))
+        return parse_model(data, f"weights/{matching[0]}.safetensors")[0]
+
+    def query(self, sql: str, /, scale: str = LAPTOP.name, **tables: Any) -> pa.Table:
+        """The answer to a SQL statement over the views and over `tables`, which are Arrow tables or pandas frames.
+
+        The views `plan` and `comparison` are those of `scale`.
+        """
+        return self.ask(sql, scale, {name: _arrow(table) for name, table in tables.items()})
+
+    def ask(self, sql: str, scale: str, tables: Mapping[str, pa.Table]) -> pa.Table:
+        from analysis.query import run
+
+        taken = [name for name in tables if name.lower() in VIEWS]
+        if taken:
+            raise InvalidQuery(f"the name {taken[0]} is taken by a view: give the table another")
+        views = {name: functools.partial(self.view, name, scale) for name in VIEWS}
+        handed = {name: functools.partial(_with_columns, table) for name, table in tables.items()}
+        return run(sql, views | handed)
+
+    def view(self, name: str, scale: str = LAPTOP.name, columns: Collection[str] | None = None) -> pa.Table:
+        """A table by its name; of a stored one, with `columns`, no more of them than it needs to."""
+        if name in STORED:
+            schema = SCHEMAS[name]
+            wanted = None if columns is None else [field for field in schema.names if field.lower() in columns]
+            return self._stored(name, None if wanted is None else wanted or schema.names[:1])
+        if name in ("cells", "published"):
+            return getattr(self, name)
+        return self.plan(scale) if name == "plan" else comparison_table(self.comparison(scale))
+
+    def _stored(self, name: str, columns: list[str] | None = None) -> pa.Table:
+        if not self.store.exists():
+            raise OrchError(f"there are no results at {self.store.location}: check the name, or run orch sweep first")
+        return self.store.read(name, columns)
+
+
+def view_schema(name: str) -> pa.Schema:
+    """The columns of a view, each with its `description`."""
+    if name not in VIEWS:
+        raise UnknownName("view", name, VIEWS)
+    if name == "cells":
+        return cells_schema()
+    return {"published": PUBLISHED, "plan": PLAN, "comparison": COMPARISON}.get(name) or SCHEMAS[name]
+
+
+def _with_columns(table: pa.Table, columns: Collection[str] | None) -> pa.Table:
+    return table
+
+
+def _arrow(table: Any) -> pa.Table:
+    return table if isinstance(table, pa.Table) else pa.Table.from_pandas(table)

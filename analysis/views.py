@@ -1,0 +1,128 @@
+"""The tables that are not stored but follow from what is: the published numbers, the plan, and the two side by side."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+
+from analysis.comparison import Comparison
+from analysis.published import TABLES, PublishedCell, published_cells
+from analysis.rows import column, to_table
+from orchestrator.plan import Plan, State
+
+_TEXTS = pa.list_(pa.field("element", pa.string()))
+
+_CELL = (
+    # Not `table`, which SQL would want in quotes.
+    column("table_name", pa.string(), "the published table"),
+    column("title", pa.string(), "what that table is about"),
+    column("statistic", pa.string(), "what its numbers are, of several runs"),
+    column("sweep", pa.string(), "the sweep whose trials stand beside it"),
+    column("task", pa.string(), "name of the task"),
+    column("model", pa.string(), "name of the model"),
+    column("variant", pa.string(), "the model's variant as the table calls it: block size, layers or rank"),
+    column("additive", pa.string(), "what the recurrence adds: none, constant, input or input+constant"),
+    column("modulus", pa.int64(), "modulus of the task, or number of states"),
+    column("train_examples", pa.int64(), "size of the fixed training set; 0 for fresh samples at every step"),
+    column("train_length", pa.int64(), "most inputs in a training sample"),
+    column("split", pa.string(), "what was measured: validation, or ood at the length of the test"),
+)
+
+PUBLISHED = pa.schema([*_CELL, column("accuracy", pa.float64(), "the published accuracy; 0 is chance, 1 is perfect")])
+
+COMPARISON = pa.schema(
+    [
+        *_CELL,
+        column("reading", pa.string(), "which of several cells of ours this is, where the paper leaves that open"),
+        column("published", pa.float64(), "the published accuracy; 0 is chance, 1 is perfect"),
+        column("ours", pa.float64(), "our best over learning rates and seeds, as in the paper; null if there is none"),
+        column("difference", pa.float64(), "ours less the published accuracy"),
+        column("best_trial", pa.string(), "the trial that ours comes from"),
+        column("learning_rate", pa.float64(), "the learning rate chosen by the mean accuracy at 100 inputs"),
+        column("mean", pa.float64(), "mean accuracy over the seeds of that learning rate"),
+        column("spread", pa.float64(), "standard deviation over these seeds; null if there is only one"),
+        column("num_seeds", pa.int64(), "trials finished with that learning rate"),
+        column("num_planned", pa.int64(), "trials that the cell should have"),
+        column("num_done", pa.int64(), "finished trials"),
+        column("num_failed", pa.int64(), "trials whose last attempt went wrong"),
+        column("num_diverged", pa.int64(), "finished trials that diverged"),
+        column("status", pa.string(), "complete, partial, failed or missing"),
+        column("remark", pa.string(), "what a reader must know beside the number; empty if all is in order"),
+        column("repeats", pa.string(), "the table that has the same number before: then this one does not count again"),
+        column("trial_ids", _TEXTS, "the trials it rests on, finished or not"),
+    ]
+)
+
+PLAN = pa.schema(
+    [
+        column("trial_id", pa.string(), "the trial; null while it waits for its learning rate"),
+        column("sweeps", _TEXTS, "the sweeps that ask for it"),
+        column("label", pa.string(), "the trial in a few words"),
+        column("model", pa.string(), "name of the model"),
+        column("task", pa.string(), "name of the task"),
+        column("modulus", pa.int64(), "modulus of the task, or number of states"),
+        column("learning_rate", pa.float64(), "Adam's learning rate; null while it is not known"),
+        column("init_seed", pa.int64(), "draws the initial parameters"),
+        column("state", pa.string(), "done, failed, to do or waiting"),
+        column("seconds", pa.float64(), "how long it should take on one device; 0 for what is done"),
+        column("basis", pa.string(), "what that estimate rests on: measured, scaled or assumed"),
+    ]
+)
+
+
+def published_table() -> pa.Table:
+    return to_table([_cell(each) | {"accuracy": each.accuracy} for each in published_cells()], PUBLISHED)
+
+
+def comparison_table(comparisons: Iterable[Comparison]) -> pa.Table:
+    return to_table(map(_comparison, comparisons), COMPARISON)
+
+
+def plan_table(plan: Plan) -> pa.Table:
+    rows = [
+        {
+            "trial_id": planned.id or None,
+            "sweeps": planned.sweeps,
+            "label": planned.trial.label,
+            "model": planned.trial.model.name,
+            "task": planned.trial.task.name,
+            "modulus": planned.trial.task.modulus,
+            "learning_rate": None if planned.state is State.WAITING else planned.trial.learning_rate,
+            "init_seed": planned.trial.init_seed,
+            "state": planned.state,
+            "seconds": planned.seconds,
+            "basis": planned.basis,
+        }
+        for planned in plan.trials
+    ]
+    return to_table(rows, PLAN)
+
+
+def _cell(number: PublishedCell) -> dict[str, Any]:
+    table = TABLES[number.table]
+    about = {"table_name": table.name, "title": table.title, "statistic": table.statistic, "sweep": table.sweep}
+    return about | number.key._asdict() | {"split": number.split}
+
+
+def _comparison(each: Comparison) -> dict[str, Any]:
+    summary = each.summary
+    score = None if summary.scores is None else summary.scores[each.published.split]
+    return _cell(each.published) | {
+        "reading": each.reading,
+        "published": each.published.accuracy,
+        "ours": each.ours,
+        "difference": each.difference,
+        "best_trial": score and score.best_trial,
+        "learning_rate": summary.learning_rate,
+        "mean": score and score.mean,
+        "spread": score and score.spread,
+        "num_seeds": summary.num_seeds,
+        "num_planned": summary.num_planned,
+        "num_done": summary.num_done,
+        "num_failed": summary.num_failed,
+        "num_diverged": summary.num_diverged,
+        "status": summary.status,
+        "remark": summary.remark,
+        "repeats": each.repeats and each.repeats.table,
+        "trial_ids": each.trial_ids,
+    }

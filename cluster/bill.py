@@ -1,0 +1,99 @@
+"""How long a plan would keep a cluster busy, and what that costs. Nothing is reached over the network."""
+
+import dataclasses
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from cluster.launcher import Launcher
+from cluster.prices import DATED, INSTANCES, gpus_per_worker, hourly_cost
+from orchestrator.plan import Plan
+
+if TYPE_CHECKING:
+    from orchestrator.store import Store
+
+CPU = "cpu"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Bill:
+    """For so many workers. Dollars are None for machines of unknown price."""
+
+    num_workers: int
+    hours: float
+    low: float | None
+    high: float | None
+
+
+def device_of(launcher: Launcher, store: "Store") -> str | None:
+    """What trials would train on there: by the name under which the store has measured it, if it has. None if the file
+    does not say."""
+    worker = launcher.preferred_worker
+    if worker is None:
+        return None
+    instance = INSTANCES.get(worker.instance_type or "")
+    if not gpus_per_worker(launcher):
+        return CPU if instance is not None or worker.num_cpus else None
+    if instance is None:
+        return "gpu"
+    return next((name for name in _measured(store) if _is(instance.gpu, name)), instance.gpu)
+
+
+def _measured(store: "Store") -> Iterable[str]:
+    if not store.exists():
+        return []
+    names = {values["device"] for values in store.list_json("rates").values()}
+    return sorted(names | {name for name in store.read("trials", ["device"])["device"].unique().to_pylist() if name})
+
+
+def _is(gpu: str, name: str) -> bool:
+    """Whether a device's own name is that of a GPU of the price list.
+
+    >>> _is("A100 40 GB", "NVIDIA A100-SXM4-40GB"), _is("A100 80 GB", "NVIDIA A100-SXM4-40GB")
+    (True, False)
+    >>> _is("A10G 24 GB", "NVIDIA A10G"), _is("L4 24 GB", "NVIDIA L40S")
+    (True, False)
+    """
+    kind, _, memory = gpu.partition(" ")
+    words = re.split(r"[^\w]+", name)
+    sizes = [word for word in words if re.fullmatch(r"\d+GB", word)]
+    return kind in words and sizes in ([], [memory.replace(" ", "")])
+
+
+def devices_per_worker(launcher: Launcher) -> int:
+    """How many trials one worker trains at a time."""
+    gpus, worker = gpus_per_worker(launcher), launcher.preferred_worker
+    if gpus or worker is None:
+        return gpus
+    instance = INSTANCES.get(worker.instance_type or "")
+    return worker.num_cpus or (instance.num_cpus if instance else 0)
+
+
+def make_bills(plan: Plan, launcher: Launcher) -> list[Bill]:
+    """For one worker and for as many as the file allows; none if it does not say what they are, or nothing is left.
+
+    Trials that wait for the results of others are counted too. However many workers there are, it takes as long as the
+    longest trial.
+    """
+    devices = devices_per_worker(launcher)
+    seconds = [planned.seconds for planned in plan.trials if planned.seconds]
+    if not devices or not seconds:
+        return []
+    bills = []
+    for num_workers in sorted({1, max(1, launcher.max_workers or 1)}):
+        hours = max(sum(seconds) / (num_workers * devices), max(seconds)) / 3600
+        cost = hourly_cost(launcher, num_workers)
+        low, high = (None, None) if cost is None else (cost.low * hours, cost.high * hours)
+        bills.append(Bill(num_workers=num_workers, hours=hours, low=low, high=high))
+    return bills
+
+
+def assumptions(plan: Plan, bills: Sequence[Bill]) -> str:
+    """What the bills rest on, in one line."""
+    one = "core" if plan.device == CPU else "GPU"
+    parts = [f"one trial at a time on each {one}, all workers up from the first minute to the last"]
+    if plan.num_waiting:
+        parts.append("trials that wait included")
+    if any(bill.low is not None for bill in bills):
+        parts.append(f"spot to on-demand prices of {DATED}, with the head, without disks and traffic")
+    return "; ".join(parts)

@@ -1,0 +1,46 @@
+"""Whether a launcher file is right, before anybody pays for a machine. Nothing is reached over the network."""
+
+import dataclasses
+from pathlib import Path
+
+from cluster.edits import missing_edits
+from cluster.launcher import Launcher, from_config, load_config, read_launcher, read_text, without_comments
+from cluster.machines import check_machines
+from cluster.problem import Problem
+from cluster.rules import check_access, check_shipping, check_store, check_threads, check_versions
+from cluster.schema import prepare
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Report:
+    """All that was found; `errors` keep the file from being used."""
+
+    launcher: Launcher
+    errors: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def check_launcher(path: Path | str) -> Report:
+    """Everything wrong with a launcher file, YAML for `ray up` or a Slurm script."""
+    path = Path(path)
+    if path.suffix == ".sh":
+        launcher = read_launcher(path)
+        problems = [*missing_edits(without_comments(read_text(path))), *check_store(launcher), *check_access(launcher)]
+        return _report(launcher, problems)
+    config = load_config(path)
+    prepared, problems = prepare(config)
+    # Ray's defaults are part of what would happen, except for the number of workers: 2 is nobody's choice.
+    launcher = from_config(path, (prepared or config) | {"max_workers": config.get("max_workers")})
+    problems += missing_edits(config)
+    for rule in (check_versions, check_store, check_access, check_shipping, check_machines, check_threads):
+        problems += rule(launcher)
+    return _report(launcher, problems)
+
+
+def _report(launcher: Launcher, problems: list[Problem]) -> Report:
+    unique = dict.fromkeys(problems)
+    return Report(
+        launcher=launcher,
+        errors=tuple(problem.text for problem in unique if problem.fatal),
+        warnings=tuple(problem.text for problem in unique if not problem.fatal),
+    )

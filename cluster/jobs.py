@@ -1,0 +1,133 @@
+"""Sweeps as Ray jobs, which outlive the terminal that submits them."""
+
+import asyncio
+import contextlib
+import importlib.util
+import logging
+import os
+import re
+import secrets
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from cluster import shipment
+from cluster.head import HeadUnreachable, find_head
+from cluster.launcher import Launcher
+from cluster.tunnel import tunnel
+from orchestrator.errors import OrchError
+from orchestrator.own import OwnCode
+
+SERVER = 8265
+"""The port of Ray's dashboard and job server, on the head's loopback."""
+OURS = "orch-"
+UNDER_WAY = re.compile(r"^[\d,]+ of [\d,]+ done", re.MULTILINE)
+"""The first line of progress: every check of a sweep is behind it."""
+ABOUT_THE_JOB = re.compile(r"^(?:\S+ \S+\s+INFO job_manager\.py|Running entrypoint for job ).*\n", re.MULTILINE)
+"""What Ray writes into the log before the job does."""
+END_SECONDS = 30.0
+STOPPED = 130
+"""The exit code of a sweep that was interrupted."""
+
+
+class ConnectionLost(OrchError):
+    """The way to the head broke while a log was followed; what is followed goes on."""
+
+
+@contextlib.contextmanager
+def connect(launcher: Launcher) -> Iterator["Jobs"]:
+    """The jobs of a cluster that is up."""
+    if importlib.util.find_spec("aiohttp") is None:
+        raise OrchError("a cluster is reached through Ray's job client: install it with pip install 'orch[cluster]'")
+    with tunnel(find_head(launcher), SERVER) as port:
+        before = logging.root.manager.disable
+        logging.disable(logging.INFO)  # Ray's client tells of every package and connection
+        try:
+            yield Jobs(launcher, port)
+        finally:
+            logging.disable(before)
+
+
+class Jobs:
+    def __init__(self, launcher: Launcher, port: int):
+        # Ray's client prefers these to the address that it is given.
+        for name in ("RAY_ADDRESS", "RAY_API_SERVER_ADDRESS"):
+            os.environ.pop(name, None)
+        # A proxy would look for the tunnel on a loopback of its own.
+        direct = os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or ""
+        os.environ["no_proxy"] = f"{direct},127.0.0.1".lstrip(",")
+        from ray.exceptions import AuthenticationError
+        from ray.job_submission import JobSubmissionClient
+
+        try:
+            self._client = JobSubmissionClient(f"http://127.0.0.1:{port}", headers=_token(launcher))
+        except ConnectionError:
+            raise HeadUnreachable(
+                f"Ray's job server does not answer on the head: start it with ray up {launcher.path}"
+            ) from None
+        except AuthenticationError:
+            raise HeadUnreachable(
+                f"the head has another token than is here: ray up {launcher.path} ships yours"
+            ) from None
+
+    def submit(self, entrypoint: str, codes: Sequence[OwnCode]) -> str:
+        """Run a command line on the head, with the project as it is here; the job's name."""
+        name = f"{OURS}{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+        with tempfile.TemporaryDirectory(prefix="orch-job-") as folder:
+            shipment.pack(Path(folder), codes)
+            environment = {"working_dir": folder, "env_vars": dict(shipment.environment())}
+            self._client.submit_job(entrypoint=entrypoint, submission_id=name, runtime_env=environment)
+        return name
+
+    def newest(self) -> str | None:
+        """The one that runs; of several, or if none does, the last."""
+        found = [job for job in self._client.list_jobs() if (job.submission_id or "").startswith(OURS)]
+        last = max(found, key=lambda job: (not job.status.is_terminal(), job.start_time), default=None)
+        return None if last is None else last.submission_id
+
+    def log(self, name: str) -> str:
+        return ABOUT_THE_JOB.sub("", self._client.get_job_logs(name))
+
+    def follow(self, name: str, write: Callable[[str], None], until: re.Pattern[str] | None = None) -> int | None:
+        """Hand on a job's log as it grows, from its beginning. Its exit code; nothing if `until` came first."""
+        from aiohttp import ClientError
+
+        try:
+            if asyncio.run(self._tail(name, write, until)):
+                return None
+            return self._exit_code(name)
+        except (ClientError, ConnectionError, RuntimeError, OSError) as error:
+            raise ConnectionLost(f"the connection to the head was lost ({_sentence(error)})") from None
+
+    async def _tail(self, name: str, write: Callable[[str], None], until: re.Pattern[str] | None) -> bool:
+        async for text in self._client.tail_job_logs(name):
+            write(ABOUT_THE_JOB.sub("", text))
+            if until is not None and until.search(text):
+                return True
+        return False
+
+    def _exit_code(self, name: str) -> int:
+        """The log ends a moment before the job does."""
+        patience = time.monotonic() + END_SECONDS
+        while not (job := self._client.get_job_info(name)).status.is_terminal():
+            if time.monotonic() > patience:
+                raise ConnectionError("its log ended, and the job goes on")
+            time.sleep(0.2)
+        if job.status == "STOPPED":
+            return STOPPED
+        if job.driver_exit_code is None and job.status != "SUCCEEDED":
+            raise OrchError(f"the job {name} did not run ({_sentence(job.message)}): mend it, and submit it again")
+        return job.driver_exit_code or 0
+
+
+def _token(launcher: Launcher) -> dict[str, str]:
+    """What the head asks of everybody: the token that the file ships to it."""
+    files = [local for remote, local in launcher.file_mounts.items() if remote.endswith(".ray/auth_token")]
+    return {"Authorization": f"Bearer {Path(files[0]).expanduser().read_text().strip()}"}
+
+
+def _sentence(text: Any) -> str:
+    return " ".join(str(text).split()).rstrip(".") or type(text).__name__

@@ -1,0 +1,207 @@
+"""A launcher file as data: what kind of machines, where, how many, with which versions and which store.
+
+Reading is lenient, so that `check` can report everything wrong with a file at once: what is missing is None or empty.
+"""
+
+import dataclasses
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from cluster.versions import Versions, find_versions
+from orchestrator.errors import InvalidSettings
+
+LOCAL_NODE = "local.cluster.node"
+"""Ray's name for the one node type of machines reached by ssh."""
+SETUP_COMMANDS = ("initialization_commands", "setup_commands", "head_setup_commands", "worker_setup_commands")
+STORE = r"ORCH_STORE=[\"']?([^\s\"';]+)"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class NodeType:
+    """One kind of machine. A number of GPUs or CPUs that the file leaves to Ray is None."""
+
+    name: str
+    instance_type: str | None
+    num_gpus: int | None
+    num_cpus: int | None
+    min_workers: int
+    max_workers: int | None
+    spot: bool
+    image: str | None
+    security_groups: tuple[str, ...]
+    instance_profile: str | None
+    key_name: str | None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Launcher:
+    """What a launcher file says. `head` and `workers` are empty for machines that the file does not describe."""
+
+    path: Path
+    provider: str
+    cluster_name: str
+    max_workers: int | None
+    store: str | None
+    versions: Versions
+    head_start: str
+    worker_start: str
+    setup: str = ""
+    head: NodeType | None = None
+    workers: tuple[NodeType, ...] = ()
+    head_address: str | None = None
+    worker_addresses: tuple[str, ...] = ()
+    ssh_user: str | None = None
+    ssh_private_key: str | None = None
+    docker_image: str | None = None
+    file_mounts: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    excluded: tuple[str, ...] = ()
+
+    @property
+    def preferred_worker(self) -> NodeType | None:
+        """The kind of worker that is started first: spot, if there is one."""
+        return max(self.workers, key=lambda worker: worker.spot, default=None)
+
+    @property
+    def commands(self) -> str:
+        return "\n".join((self.setup, self.head_start, self.worker_start))
+
+
+def read_launcher(path: Path | str) -> Launcher:
+    """The launcher file at a path: YAML for `ray up`, or a Slurm script."""
+    path = Path(path)
+    if path.suffix == ".sh":
+        return _from_script(path, read_text(path))
+    return from_config(path, load_config(path))
+
+
+def read_text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidSettings([f"{path} cannot be read ({error}): name a launcher file, as in cluster/"]) from None
+
+
+def load_config(path: Path) -> dict[str, Any]:
+    import yaml
+
+    try:
+        config = yaml.safe_load(read_text(path))
+    except yaml.YAMLError as error:
+        where = " ".join(str(error).split())
+        raise InvalidSettings([f"{path} is not YAML ({where}): mend it there"]) from None
+    if not isinstance(config, dict):
+        raise InvalidSettings([f"{path} holds no settings: start from cluster/a100.yaml or cluster/local.yaml"])
+    return config
+
+
+def from_config(path: Path, config: Mapping[str, Any]) -> Launcher:
+    provider, auth = _mapping(config.get("provider")), _mapping(config.get("auth"))
+    docker = _mapping(config.get("docker"))
+    types = {
+        str(name): _node_type(str(name), _mapping(values))
+        for name, values in _mapping(config.get("available_node_types")).items()
+        if name != LOCAL_NODE
+    }
+    mounts = {str(remote): str(local) for remote, local in _mapping(config.get("file_mounts")).items()}
+    options = _lines(docker.get("run_options")) + _lines(docker.get("worker_run_options"))
+    commands = _commands(config, *SETUP_COMMANDS)
+    setup = "\n".join((commands, *options, *_scripts(commands, mounts)))
+    head_start = _commands(config, "head_start_ray_commands")
+    worker_start = _commands(config, "worker_start_ray_commands")
+    image = docker.get("worker_image") or docker.get("image") or None
+    text = "\n".join((setup, head_start, worker_start))
+    return Launcher(
+        path=path,
+        provider=str(provider.get("type", "")),
+        cluster_name=str(config.get("cluster_name", "")),
+        max_workers=_integer(config.get("max_workers")),
+        store=_found(STORE, text),
+        versions=find_versions(text, image),
+        head_start=head_start,
+        worker_start=worker_start,
+        setup=setup,
+        head=types.get(str(config.get("head_node_type"))),
+        workers=tuple(node for name, node in types.items() if name != config.get("head_node_type")),
+        head_address=provider.get("head_ip"),
+        worker_addresses=tuple(_lines(provider.get("worker_ips"))),
+        ssh_user=auth.get("ssh_user"),
+        ssh_private_key=auth.get("ssh_private_key"),
+        docker_image=image,
+        file_mounts=mounts,
+        excluded=tuple(_lines(config.get("rsync_exclude"))),
+    )
+
+
+def _from_script(path: Path, text: str) -> Launcher:
+    script = without_comments(text)
+    return Launcher(
+        path=path,
+        provider="slurm",
+        cluster_name=_found(r"#SBATCH --job-name=(\S+)", script) or "",
+        max_workers=_integer(_found(r"#SBATCH --nodes=(\d+)", script)),
+        store=_found(STORE, script),
+        versions=find_versions(script, None),
+        head_start=script,
+        worker_start=script,
+    )
+
+
+def _node_type(name: str, values: Mapping[str, Any]) -> NodeType:
+    machine, resources = _mapping(values.get("node_config")), _mapping(values.get("resources"))
+    groups = _lines(machine.get("SecurityGroupIds"))
+    for interface in machine.get("NetworkInterfaces") or []:
+        groups += _lines(_mapping(interface).get("Groups"))
+    profile = _mapping(machine.get("IamInstanceProfile"))
+    return NodeType(
+        name=name,
+        instance_type=machine.get("InstanceType"),
+        num_gpus=_integer(resources.get("GPU")),
+        num_cpus=_integer(resources.get("CPU")),
+        min_workers=_integer(values.get("min_workers")) or 0,
+        max_workers=_integer(values.get("max_workers")),
+        spot=_mapping(machine.get("InstanceMarketOptions")).get("MarketType") == "spot",
+        image=machine.get("ImageId"),
+        security_groups=tuple(groups),
+        instance_profile=profile.get("Name") or profile.get("Arn"),
+        key_name=machine.get("KeyName"),
+    )
+
+
+def without_comments(script: str) -> str:
+    """Slurm's own lines, #SBATCH, are no comments."""
+    return "\n".join(line for line in script.splitlines() if not re.match(r"\s*#(?!SBATCH)", line))
+
+
+def _scripts(commands: str, mounts: Mapping[str, str]) -> Iterator[str]:
+    """What the shipped scripts that the commands call say, comments left out."""
+    for remote, local in mounts.items():
+        for inside in re.findall(rf"{re.escape(remote)}(/\S+\.sh)\b", commands):
+            script = Path(local).expanduser() / inside.lstrip("/")
+            if script.is_file():
+                yield without_comments(script.read_text())
+
+
+def _commands(config: Mapping[str, Any], *names: str) -> str:
+    return "\n".join(line for name in names for line in _lines(config.get(name)))
+
+
+def _found(pattern: str, text: str) -> str | None:
+    match = re.search(pattern, text)
+    return match[1] if match else None
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _lines(value: Any) -> list[str]:
+    return [str(item) for item in value] if isinstance(value, list) else []
+
+
+def _integer(value: Any) -> int | None:
+    try:
+        return int(value)
+    except (TypeError, ValueError):
+        return None

@@ -1,0 +1,85 @@
+"""What machines cost by the hour, in US dollars, and how many GPUs and CPUs they have.
+
+On-demand: AWS's price list for Linux in us-east-1 as of 24 September 2026, taken from public copies of it. Spot moves
+with the market and the zone: an average that a public mirror of the price list showed for the region on 17 September
+2026, where it showed one; an order of magnitude, no more. Disks, traffic and taxes are not included.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from cluster.launcher import Launcher, NodeType
+
+DATED = "September 2026, us-east-1"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Instance:
+    num_gpus: int
+    gpu: str
+    num_cpus: int
+    on_demand: float
+    spot: float | None = None
+
+
+INSTANCES: Mapping[str, Instance] = MappingProxyType(
+    {
+        "p4d.24xlarge": Instance(8, "A100 40 GB", 96, 21.957642, 16.298),
+        "p4de.24xlarge": Instance(8, "A100 80 GB", 96, 27.44705),
+        "p5.48xlarge": Instance(8, "H100 80 GB", 192, 55.04, 20.788),
+        "p5en.48xlarge": Instance(8, "H200 141 GB", 192, 63.296),
+        "g5.xlarge": Instance(1, "A10G 24 GB", 4, 1.006, 0.636),
+        "g5.12xlarge": Instance(4, "A10G 24 GB", 48, 5.672),
+        "g5.48xlarge": Instance(8, "A10G 24 GB", 192, 16.288),
+        "g6.xlarge": Instance(1, "L4 24 GB", 4, 0.8048),
+        "g6.48xlarge": Instance(8, "L4 24 GB", 192, 13.3504),
+        "g6e.xlarge": Instance(1, "L40S 48 GB", 4, 1.861),
+        "g6e.48xlarge": Instance(8, "L40S 48 GB", 192, 30.13118),
+        "m7i.xlarge": Instance(0, "", 4, 0.2016),
+        "m7i.2xlarge": Instance(0, "", 8, 0.4032),
+        "m7i.4xlarge": Instance(0, "", 16, 0.8064),
+        "m7i.8xlarge": Instance(0, "", 32, 1.6128),
+    }
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class HourlyCost:
+    """Dollars an hour, with every worker of the cheapest kind that the file offers, and of the dearest."""
+
+    low: float
+    high: float
+
+
+def num_gpus(node: NodeType) -> int:
+    """GPUs of one machine: what the file declares, else what its instance type has."""
+    if node.num_gpus is not None:
+        return node.num_gpus
+    instance = INSTANCES.get(node.instance_type or "")
+    return instance.num_gpus if instance else 0
+
+
+def gpus_per_worker(launcher: Launcher) -> int:
+    """GPUs of a worker of the kind that is started first; 0 where the file does not say."""
+    return num_gpus(launcher.preferred_worker) if launcher.preferred_worker else 0
+
+
+def hourly_cost(launcher: Launcher, num_workers: int) -> HourlyCost | None:
+    """What the head and this many workers cost an hour; None for machines of one's own or of unknown price."""
+    if launcher.provider != "aws" or launcher.head is None or not launcher.workers:
+        return None
+    head = _price(launcher.head)
+    workers = [_price(worker) for worker in launcher.workers]
+    if head is None or None in workers:
+        return None
+    known = [price for price in workers if price is not None]
+    return HourlyCost(head + num_workers * min(known), head + num_workers * max(known))
+
+
+def _price(node: NodeType) -> float | None:
+    """Spot without a price on record counts as on demand: an estimate should not be too low."""
+    instance = INSTANCES.get(node.instance_type or "")
+    if instance is None:
+        return None
+    return instance.spot if node.spot and instance.spot is not None else instance.on_demand

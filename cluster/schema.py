@@ -1,0 +1,71 @@
+"""Ray's own opinion of a launcher file: its schema and what its launcher checks before it reaches for any machine."""
+
+import contextlib
+import difflib
+import io
+import json
+import logging
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from cluster.problem import Problem, error
+
+
+def prepare(config: Mapping[str, Any]) -> tuple[dict[str, Any] | None, list[Problem]]:
+    """The settings with Ray's defaults filled in, as `ray up` would use them, and what Ray has against them."""
+    import click
+    import ray.autoscaler
+    from ray.autoscaler._private.util import prepare_config, validate_config
+
+    with _silence():
+        try:
+            prepared = prepare_config(json.loads(json.dumps(config)))
+        except (click.ClickException, AssertionError, AttributeError, KeyError, NotImplementedError) as refusal:
+            return None, [error(f"Ray cannot use the file ({_sentence(refusal)}): compare it with those in cluster/")]
+        schema = json.loads((Path(ray.autoscaler.__file__).parent / "ray-schema.json").read_text())
+        problems = list(_violations(prepared, schema))
+        if not problems:
+            try:
+                validate_config(prepared)
+            except (ValueError, RuntimeError) as refusal:
+                problems.append(
+                    error(f"Ray refuses the file ({_sentence(refusal)}): compare it with those in cluster/")
+                )
+    return prepared, problems
+
+
+def _violations(config: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[Problem]:
+    import jsonschema
+
+    for violation in jsonschema.Draft7Validator(schema).iter_errors(config):
+        place = ".".join(str(part) for part in violation.absolute_path)
+        if violation.validator == "additionalProperties":
+            known = violation.schema.get("properties", {})
+            for name in sorted(set(violation.instance) - set(known)):
+                close = difflib.get_close_matches(name, known, n=1)
+                remedy = f"did you mean {close[0]}?" if close else "remove it"
+                yield error(f"{place + '.' if place else ''}{name} is no setting of Ray's launcher: {remedy}")
+        elif violation.validator == "required":
+            yield error(f"{place or 'the file'} is not complete ({violation.message}): add it")
+        else:
+            yield error(f"{place} does not fit Ray's launcher ({violation.message}): correct it")
+
+
+def _sentence(refusal: BaseException) -> str:
+    import click
+
+    text = refusal.format_message() if isinstance(refusal, click.ClickException) else str(refusal)
+    return " ".join(text.split()).rstrip(".") or type(refusal).__name__
+
+
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    """Ray prints advice of its own while it prepares a file; what counts is reported in our words."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            yield
+    finally:
+        logging.disable(before)

@@ -1,0 +1,36 @@
+"""What travels with a job: this project as it stands, edits included, and sweep files of the user's own."""
+
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import orchestrator
+from orchestrator import provenance
+from orchestrator.own import OwnCode
+
+PACKAGES = ("analysis", "cluster", "models", "orchestrator", "tasks")
+OWN = "own_sweeps"
+NOT_NEEDED = shutil.ignore_patterns("__pycache__", "*.pyc", ".*")
+
+
+def pack(folder: Path, codes: Sequence[OwnCode]) -> None:
+    """Fill a folder with all that a job needs: it stands first on the path of the sweep and its workers."""
+    root = Path(orchestrator.__file__).parents[1]
+    for package in PACKAGES:
+        shutil.copytree(root / package, folder / package, ignore=NOT_NEEDED)
+    for code in codes:
+        for name, text in code.files:
+            path = folder / place(code).parent / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+
+
+def place(code: OwnCode) -> Path:
+    """Where a sweep file is found by the job. Each has a folder of its own, for the files beside it."""
+    return Path(OWN) / code.name / code.file
+
+
+def environment() -> Mapping[str, str]:
+    """What is no longer known once the files have left their checkout."""
+    commit, edited = provenance.git_state()
+    return {} if commit is None else {provenance.COMMIT_VARIABLE: f"{commit}{'+' * bool(edited)}"}

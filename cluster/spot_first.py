@@ -1,0 +1,25 @@
+"""Which machines Ray's autoscaler asks for first: spot ones while there are any, else on-demand ones.
+
+The head starts with RAY_AUTOSCALER_UTILIZATION_SCORER=cluster.spot_first.score, which Ray's older autoscaler heeds. The
+newer one ranks kinds of machines by priority, but in Ray 2.60 it goes on asking EC2 for a kind that it refuses.
+"""
+
+from typing import Any
+
+
+def score(
+    node_resources: dict[str, Any], resources: list[dict[str, Any]], node_type: str, *, node_availability_summary: Any
+) -> tuple[Any, ...] | None:
+    """How good it is to start a machine of this type for these demands; None if none of them fits it.
+
+    A type that was refused comes last until Ray forgets about it, after half an hour. Among equals spot comes first.
+    """
+    from ray.autoscaler._private.resource_demand_scheduler import _default_utilization_scorer
+
+    fit = _default_utilization_scorer(
+        node_resources, resources, node_type, node_availability_summary=node_availability_summary
+    )
+    if fit is None:
+        return None
+    known = node_availability_summary.node_availabilities.get(node_type)
+    return (known is None or known.is_available, *fit, "spot" in node_type)

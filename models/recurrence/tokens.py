@@ -1,0 +1,48 @@
+"""Where the tokens of a batch stand: rows into tables with one row per token, and sums by token."""
+
+import torch
+from torch import Tensor
+
+
+def table_rows(tokens_KBT: Tensor, num_rows: int) -> Tensor:
+    """Rows (T, K, B) into a table of `num_rows` rows per trial, all trials' tables laid end to end."""
+    offset_K = torch.arange(len(tokens_KBT), device=tokens_KBT.device) * num_rows
+    return (tokens_KBT.permute(2, 0, 1) + offset_K[:, None]).contiguous()
+
+
+def last_positions(tokens_KBT: Tensor, num_readable: int, dtype: torch.dtype) -> Tensor:
+    """(T, K, B, 1): one where a sequence ends, zero elsewhere."""
+    end_KB = (tokens_KBT != num_readable).sum(2) - 1
+    position_T = torch.arange(tokens_KBT.shape[2], device=tokens_KBT.device)
+    return (end_KB == position_T[:, None, None]).to(dtype).unsqueeze(-1)
+
+
+class TokenSums:
+    """Adds up one vector per sample and position, apart for every trial and token; what padding gets is dropped."""
+
+    def __init__(self, tokens_KBT: Tensor, num_readable: int):
+        self._tokens_KBT, self._R = tokens_KBT, num_readable
+        self._total: Tensor | None = None
+        self._in_order = tokens_KBT.device.type == "cpu"
+        if self._in_order:
+            self._rows_TKB = table_rows(tokens_KBT, num_readable + 1)
+        else:
+            # A GPU scatters in no fixed order, so that sums would differ from run to run; a matmul's do not.
+            token_R = torch.arange(num_readable + 1, device=tokens_KBT.device)
+            self._which_TKRB = tokens_KBT.permute(2, 0, 1)[:, :, None] == token_R[:, None]
+
+    def add(self, t: int, x_TKBG: Tensor) -> None:
+        """The vectors of position t and however many follow it."""
+        T, K, _, G = x_TKBG.shape
+        if self._total is None:
+            self._total = x_TKBG.new_zeros(K, self._R + 1, G)
+        if self._in_order:
+            self._total.view(-1, G).index_add_(0, self._rows_TKB[t : t + T].view(-1), x_TKBG.reshape(-1, G))
+        else:
+            for which_KRB, x_KBG in zip(self._which_TKRB[t : t + T], x_TKBG, strict=True):
+                self._total.baddbmm_(which_KRB.to(x_KBG.dtype), x_KBG)
+
+    def total(self) -> Tensor:
+        """(K, R, G)."""
+        assert self._total is not None
+        return self._total[:, : self._R]

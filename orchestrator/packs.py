@@ -1,0 +1,29 @@
+"""Trials grouped into packs for workers: alike in all but learning rate and seeds, longest first."""
+
+from collections.abc import Iterable
+
+from orchestrator.packing import pack_size
+from orchestrator.plan import PlannedTrial
+from orchestrator.trial import Trial
+from orchestrator.work import Work
+
+
+def make_packs(planned: Iterable[PlannedTrial], device: str, most: int | None = None) -> list[Work]:
+    """First one trial of every model and task, alone: if a kind is broken, that is soon known. Then packs, the longest
+    first, so that none is left to wait for at the end. `most` limits their size; 1 packs nothing."""
+    canaries: dict[tuple[str, str], PlannedTrial] = {}
+    kinds: dict[Trial, list[PlannedTrial]] = {}
+    for each in planned:
+        if (each.trial.model.name, each.trial.task.name) not in canaries:
+            canaries[each.trial.model.name, each.trial.task.name] = each
+        else:
+            kinds.setdefault(each.trial.stackable(), []).append(each)
+    packs = []
+    for members in kinds.values():
+        size = pack_size(members[0].trial, len(members), device)
+        size = size if most is None else min(size, most)
+        # Sizes as equal as can be: of ten trials in packs of at most nine, two fives.
+        count = -(-len(members) // size)
+        packs += [members[position::count] for position in range(count)]
+    packs.sort(key=lambda pack: -sum(each.seconds for each in pack))
+    return [Work([each.trial]) for each in canaries.values()] + [Work([each.trial for each in pack]) for pack in packs]

@@ -1,0 +1,41 @@
+"""Stores of finished trials that nobody had to train, for the tests of what is made of them."""
+
+import dataclasses
+import datetime
+from typing import Any
+
+from orchestrator.result import CurvePoint, Result, StopReason
+from orchestrator.store import Store, curve_rows, trial_row
+from orchestrator.trial import Trial, make_trial
+
+START = datetime.datetime(2025, 1, 1, tzinfo=datetime.UTC)
+
+
+def finish(
+    store: Store, trial: Trial, ood: float = 0.5, validation: float = 1.0, at_100: float = 0.5, diverged: bool = False
+) -> str:
+    """Write a trial's result with these scores; its id."""
+    scores = dict.fromkeys(trial.tested_lengths, at_100) | {100: at_100, trial.test_length: ood}
+    result = Result(
+        trial=trial,
+        stop_reason=StopReason.DIVERGED if diverged else StopReason.BUDGET,
+        steps=200,
+        seconds=2.0,
+        curve=tuple(CurvePoint(100 * n, 1 / n, 1 / n, validation, float(n)) for n in (1, 2)),
+        test_accuracy=scores,
+        majority=dict.fromkeys(scores, 0.1),
+        parameters={},
+    )
+    times = {"started_at": START, "finished_at": START + datetime.timedelta(hours=1)}
+    store.write_trial(trial_row(result, {"attempt_id": f"of-{trial.id}"} | times), curve_rows(result, f"of-{trial.id}"))
+    return trial.id
+
+
+def trials(model: str = "rnn", task: str = "modular_addition", **settings: Any) -> list[Trial]:
+    """A cell: two learning rates with two seeds each."""
+    first = make_trial(task, model, **({"modulus": 3, "width": 8} | settings))
+    return [
+        dataclasses.replace(first, learning_rate=rate, init_seed=seed, data_seed=seed)
+        for rate in (1e-2, 1e-3)
+        for seed in (0, 1)
+    ]

@@ -1,0 +1,158 @@
+"""`orch results`: the common aggregates, and nothing averaged away in silence."""
+
+import csv
+import io
+import json
+import math
+
+import pytest
+from click.testing import CliRunner
+
+from analysis import load
+from analysis.aggregate import summarise
+from analysis.results import BY, SCORES, results
+from orchestrator.cli import main
+from orchestrator.commands.results import METRICS
+from orchestrator.errors import InvalidSettings
+from orchestrator.plan import make_plan
+from orchestrator.scales import SMOKE
+from orchestrator.selection import Results
+from orchestrator.store import Store
+from orchestrator.sweep import Request, record
+from orchestrator.sweeps import expand
+from tests.analysis.finished import START, finish, trials
+from tests.analysis.invented import invented_row
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store.open(tmp_path / "runs")
+
+
+def rows(store, **options):
+    return results(load(store.location), **options).to_pylist()
+
+
+def orch(*arguments, expect=0):
+    result = CliRunner().invoke(main, list(arguments))
+    assert result.exit_code == expect, result.output
+    return result
+
+
+def test_a_row_is_what_the_one_summary_says_of_its_trials(store):
+    for place, trial in enumerate(trials()):
+        finish(store, trial, ood=0.2 * place, at_100=0.5 - 0.1 * place)
+    [row] = rows(store)
+    score = summarise(store.read("trials").to_pylist()).scores["ood"]
+    assert [row[name] for name in BY] == ["rnn", "", "modular_addition", 3]
+    assert (row["best"], row["best_trial"]) == (score.best, score.best_trial)
+    assert (row["chosen_rate"], row["mean"], row["spread"], row["seeds"]) == (1e-2, score.mean, score.spread, 2)
+    assert (row["cells"], row["done"], row["planned"], row["remark"]) == (1, 4, 4, "")
+
+
+def test_rows_follow_the_settings_asked_for(store):
+    for settings in ({"width": 8}, {"width": 16}):
+        for trial in trials(**settings):
+            finish(store, trial, ood=settings["width"] / 100)
+    assert [(row["width"], row["best"]) for row in rows(store, by=["width"])] == [(8, 0.08), (16, 0.16)]
+    assert [row["learning_rate"] for row in rows(store, by=["learning_rate"])] == [1e-3, 1e-2]
+    assert [row["curve_lengths"] for row in rows(store, by=["curve_lengths"])] == [[10, 20, 50, 100, 200, 500]]
+
+
+def test_a_row_that_mixes_cells_says_in_what_they_differ(store):
+    for settings in ({"width": 8}, {"width": 16, "batch_size": 32}):
+        for trial in trials(**settings):
+            finish(store, trial)
+    [row] = rows(store)
+    assert (row["cells"], row["done"]) == (2, 8)
+    assert row["remark"] == "mixes width, batch_size"
+
+
+@pytest.mark.parametrize(
+    ("metric", "value"),
+    [("ood", 0.5), ("validation", 1.0), ("accuracy_100", 0.4), ("steps_trained", 200), ("seconds", 2)],
+)
+def test_every_metric_has_its_best_and_its_mean(store, metric, value):
+    for trial in trials():
+        finish(store, trial, ood=0.5, validation=1.0, at_100=0.4)
+    [row] = rows(store, metric=metric)
+    assert (row["best"], row["mean"]) == (value, pytest.approx(value))
+
+
+def test_the_command_offers_every_metric():
+    assert set(SCORES) == set(METRICS)
+
+
+def test_of_steps_and_seconds_the_fewest_are_best():
+    finished = [invented_row(str(steps), steps_trained=steps) for steps in (300, 200)]
+    score = summarise(finished, metrics={"steps": "steps_trained"}).scores["steps"]
+    assert (score.best, score.best_trial, score.mean) == (200, "200", 250)
+
+
+def test_diverged_trials_are_told(store):
+    for place, trial in enumerate(trials()):
+        finish(store, trial, ood=math.nan if place == 0 else 0.5, diverged=place == 0)
+    [row] = rows(store)
+    assert row["remark"] == "1 diverged"
+    assert row["best"] == 0.5
+
+
+@pytest.fixture
+def half_finished(store):
+    """A sweep of which one cell has a result, one has failed and the others are untouched."""
+    where = ("model=rnn,lstm,bilinear", "modulus=2")
+    request = Request(("main",), "smoke", where)
+    record(store, request, make_plan(["main"], "smoke", where, store))
+    wanted = [each.trial for each in expand(["main"], SMOKE, Results.none()).wanted.values()]
+    chosen = {(trial.model.name, trial.task.name): trial for trial in wanted if trial.task.modulus == 2}
+    finish(store, chosen["rnn", "modular_addition"], ood=0.75)
+    failed = chosen["lstm", "modular_addition"]
+    ended = {"attempt_id": "a", "trial_id": failed.id, "event": "end", "at": START, "outcome": "failed"}
+    store.write("attempts", [ended])
+    return store
+
+
+def test_what_a_sweep_still_lacks_is_told_as_missing_or_failed(half_finished):
+    told = {(row["model"], row["task"]): row for row in rows(half_finished)}
+    assert len(told) == 9
+    assert told["rnn", "modular_addition"]["remark"] == ""
+    assert told["lstm", "modular_addition"]["remark"] == "failed: 0 of 1 trials"
+    assert told["bilinear", "state_machine"]["remark"] == "missing: 0 of 1 trials"
+    assert told["bilinear", "state_machine"]["best"] is None
+    [rnn] = [row for row in rows(half_finished, by=["model"]) if row["model"] == "rnn"]
+    assert (rnn["done"], rnn["planned"]) == (1, 3)
+    assert rnn["remark"].startswith("partial: 1 of 3 trials; mixes task")
+
+
+def test_where_narrows_what_is_done_and_what_is_missing(half_finished):
+    told = rows(half_finished, where=["model=rnn", "task!=state_machine"])
+    assert [(row["model"], row["task"]) for row in told] == [("rnn", "modular_addition"), ("rnn", "modular_arithmetic")]
+
+
+def test_everything_that_cannot_be_understood_is_told_at_once(store):
+    finish(store, trials()[0])
+    with pytest.raises(InvalidSettings, match=r"did you mean 'model'.*\n.*did you mean 'width'"):
+        rows(store, by=["modl", "widht"])
+    assert "did you mean 'rnn'" in orch("results", "--where", "model=rn", "--store", store.location, expect=2).stderr
+    assert "'steps'" in orch("results", "--metric", "steps", "--store", store.location, expect=2).stderr
+
+
+def test_no_results_are_an_error_with_a_remedy(store, tmp_path):
+    told = orch("results", "--store", str(tmp_path / "none"), expect=2).stderr
+    assert "run orch sweep first" in told
+    finish(store, trials()[0])
+    told = orch("results", "--where", "model=lstm", "--store", store.location, expect=2).stderr
+    assert "no trial has model=lstm" in told
+
+
+def test_in_a_pipe_it_is_csv_and_for_people_fewer_columns(half_finished, tmp_path):
+    location = half_finished.location
+    piped = list(csv.DictReader(io.StringIO(orch("results", "--store", location).stdout)))
+    assert {"best", "mean", "spread", "chosen_rate", "best_trial", "planned"} <= piped[0].keys()
+    assert len(json.loads(orch("results", "--store", location, "--format", "json").stdout)) == 9
+    table = orch("results", "--store", location, "--format", "table", "--by", "model,task").stdout
+    assert "0 of 1" in table
+    assert "0.75" in table
+    assert "best_trial" not in table
+    assert orch("results", "--store", location, "--output", str(tmp_path / "a.md")).stdout == ""
+    assert (tmp_path / "a.md").read_text().startswith("| model | task | modulus | trials |")

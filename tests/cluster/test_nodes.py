@@ -1,0 +1,77 @@
+"""Nodes that come and go: several Ray nodes on this machine, with GPUs that exist in name only."""
+
+import os
+import signal
+from collections.abc import Iterator
+
+import pytest
+from ray.cluster_utils import Cluster
+
+from tests.engine.bucket import s3_bucket
+from tests.engine.conftest import Sweeps, sweeps, wait_for  # noqa: F401
+
+pytestmark = pytest.mark.cluster
+SWEEP = ("sweep", "frozen-parity", "--scale", "smoke", "--checkpoint-seconds", "0.2")
+SLOW = [["slow 0.7", {}]]
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    """A head that runs no trials."""
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "num_gpus": 0})
+    yield made
+    made.shutdown()
+
+
+def finished_once(sweeps: Sweeps) -> None:
+    rows = sweeps.store.read("trials").to_pylist()
+    assert len({row["trial_id"] for row in rows}) == len(rows) == 8
+
+
+def test_a_node_is_lost_and_another_joins_and_every_trial_has_its_row(cluster, sweeps):
+    """With one node at a time: what runs after the first is gone runs on the one that joined."""
+    first = cluster.add_node(num_cpus=2, num_gpus=2)
+    process = sweeps.start(*SWEEP, faults=SLOW, RAY_ADDRESS=cluster.address)
+    wait_for(lambda: list((sweeps.folder / "runs" / "checkpoints").glob("*.safetensors")))
+    cluster.remove_node(first, allow_graceful=False)
+    cluster.add_node(num_cpus=2, num_gpus=2)
+    _, errors = process.communicate(timeout=180)
+    assert process.returncode == 0, errors
+    assert "in all up to 2 CPU cores, 2 GPUs" in errors
+    finished_once(sweeps)
+    ends = [row for row in sweeps.attempts("end") if row["outcome"] == "lost"]
+    assert ends
+    assert {row["error_signature"] for row in ends} == {"lost machine"}
+    assert {row["device"] for row in sweeps.attempts("start")} == {"cuda"}
+
+
+def test_a_node_that_joins_is_used_at_once(cluster, sweeps):
+    cluster.add_node(num_cpus=1, num_gpus=1)
+    process = sweeps.start(*SWEEP, faults=SLOW, RAY_ADDRESS=cluster.address)
+    wait_for(lambda: sweeps.attempts("start"))
+    cluster.add_node(num_cpus=1, num_gpus=1)
+    _, errors = process.communicate(timeout=180)
+    assert process.returncode == 0, errors
+    finished_once(sweeps)
+    assert len({row["pid"] for row in sweeps.attempts("start")}) >= 2
+
+
+def test_on_a_bucket_with_a_worker_and_then_the_driver_killed(cluster, sweeps, monkeypatch):
+    cluster.add_node(num_cpus=2, num_gpus=2)
+    with s3_bucket(monkeypatch, sweeps.folder) as location:
+        sweeps.location = location
+        process = sweeps.start(*SWEEP, faults=SLOW, RAY_ADDRESS=cluster.address)
+        started = wait_for(lambda: sweeps.attempts("start"))
+        os.kill(started[0]["pid"], signal.SIGKILL)
+        wait_for(lambda: any(row["outcome"] == "lost" for row in sweeps.attempts("end")))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        sweeps.run("resume", RAY_ADDRESS=cluster.address)
+        finished_once(sweeps)
+
+
+def test_gpus_that_no_machine_has_are_refused_at_once(cluster, sweeps):
+    cluster.add_node(num_cpus=1)
+    refused = sweeps.run(*SWEEP, "--device", "cuda", RAY_ADDRESS=cluster.address, expect=2)
+    assert "no machine of the cluster, and no kind it could start, has a GPU" in refused.stderr
+    assert not sweeps.store.exists(), "nothing was started"

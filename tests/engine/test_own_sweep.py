@@ -1,0 +1,61 @@
+"""A sweep of one's own on real Ray: its code goes to the workers, and the store goes on without the file."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from orchestrator.cli import main
+from orchestrator.own import use
+from orchestrator.sweep import find_trial
+from orchestrator.training import train
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+PART = ("--scale", "smoke", "--where", "modulus=2,task=resettable_addition", "--where", "model=gated,lstm")
+
+
+@pytest.fixture(autouse=True)
+def _nothing_stays_in_use():
+    yield
+    use(())
+
+
+def orch(sweeps, *arguments):
+    """In this process: for commands that need no Ray."""
+    result = CliRunner().invoke(main, [*arguments, "--store", sweeps.location])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_the_worked_example_runs_and_everything_goes_on_without_its_files(sweeps):
+    mine = sweeps.folder / "mine"
+    shutil.copytree(EXAMPLES, mine, ignore=shutil.ignore_patterns("__pycache__"))
+    shown = sweeps.run("sweep", "mine/gated_sweep.py", *PART).stdout
+    assert "3 trials finished" in shown
+    assert "gated (signed gates)" in shown
+    rows = {(row["model"], row["gate"]): row for row in sweeps.store.read("trials").to_pylist()}
+    assert rows.keys() == {("gated", "positive"), ("gated", "signed"), ("lstm", None)}
+    plan = json.loads(orch(sweeps, "plan", str(mine / "gated_sweep.py"), *PART, "--json"))
+    assert (plan["done"], plan["to_do"]) == (3, 0)
+
+    network = mine / "gated_network.py"
+    network.write_text(network.read_text().replace("torch.tanh", "nn.functional.hardtanh"))
+    plan = json.loads(orch(sweeps, "plan", str(mine / "gated_sweep.py"), *PART, "--json"))
+    assert (plan["done"], plan["to_do"]) == (0, 3), "an edited model met its old results"
+
+    shutil.rmtree(mine)
+    use(())
+    (status,) = json.loads(orch(sweeps, "status", "--json"))["sweeps"]
+    assert (status["name"].split(",")[0], status["done"]) == ("gated-sweep", 3)
+    assert "1 results withdrawn" in orch(
+        sweeps, "discard", "--where", "model=gated,gate=signed", "--reason", "a test", "--yes"
+    )
+    assert "1 trials finished" in sweeps.run("resume").stdout
+    before = rows["gated", "signed"]
+    after = next(row for row in sweeps.store.read("trials").to_pylist() if row["trial_id"] == before["trial_id"])
+    assert after["attempt_id"] != before["attempt_id"]
+    assert after["validation_loss"] == before["validation_loss"], "it was trained with the code as it was then"
+    here = train(find_trial(sweeps.store, before["trial_id"]))
+    assert here.curve[-1].validation_loss == before["validation_loss"]
