@@ -32,6 +32,8 @@ class ModelConfig:
     """The model in a line, for listings."""
     revision: ClassVar[int]
     """Raise it whenever the same settings and seed would train to other numbers: it is part of a trial's id."""
+    packs: ClassVar[bool] = False
+    """Whether stacked trials share every operation. If not they take turns, and a pack gains nothing."""
 
     @property
     def summary(self) -> str:
@@ -75,6 +77,8 @@ class ModelConfig:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BilinearFamilyConfig(ModelConfig):
     """h_t = N(A(x_t) h_{t-1} + c(x_t)), A linear in the embedding x, h_0 learned; the head reads h at [EOI]."""
+
+    packs = True
 
     additive: str = setting("none", "what the recurrence adds: none, constant, input or input+constant")
     frozen: bool = setting(False, "train only the head")

@@ -3,7 +3,7 @@
 Shapes: K trials stacked, S steps drawn at once, B samples, T tokens.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -37,12 +37,12 @@ class FreshSamples:
     def _draw(self, number: int) -> list[Step]:
         trial, sampler = self._trials[0], self._sampler
         count = STEPS_PER_BLOCK * trial.batch_size
-        drawn = [
-            sampler.draw(
-                sampler.generator("train", member.data_seed, number), count, trial.min_inputs, trial.max_inputs
-            )
-            for member in self._trials
-        ]
+
+        def draw(seed: int) -> Batch:
+            generator = sampler.generator("train", seed, number)
+            return sampler.draw(generator, count, trial.min_inputs, trial.max_inputs)
+
+        drawn = _per_trial(self._trials, draw)
         stacked = [
             torch.stack([part.unflatten(0, (STEPS_PER_BLOCK, -1)) for part in parts], 1) for parts in _parts(drawn)
         ]
@@ -54,16 +54,14 @@ class FixedSet:
 
     def __init__(self, trials: Sequence[Trial], sampler: Sampler):
         self._trials, self._sampler = trials, sampler
-        trial = trials[0]
-        drawn = []
-        for member in trials:
-            generator = sampler.generator("training set", member.data_seed)
-            if trial.balanced:
-                drawn.append(sampler.draw_balanced(generator, trial.train_examples, trial.max_inputs))
-            else:
-                drawn.append(sampler.draw(generator, trial.train_examples, trial.min_inputs, trial.max_inputs))
-        self.samples = drawn
+        self.samples = _per_trial(trials, self._draw)
         self._epoch: tuple[int, list[Step]] | None = None
+
+    def _draw(self, seed: int) -> Batch:
+        trial, generator = self._trials[0], self._sampler.generator("training set", seed)
+        if trial.balanced:
+            return self._sampler.draw_balanced(generator, trial.train_examples, trial.max_inputs)
+        return self._sampler.draw(generator, trial.train_examples, trial.min_inputs, trial.max_inputs)
 
     def batch(self, step: int) -> Step:
         number, offset = divmod(step, self._trials[0].batches_per_epoch)
@@ -72,14 +70,23 @@ class FixedSet:
         return self._epoch[1][offset]
 
     def _shuffle(self, number: int) -> list[Step]:
-        shuffled = []
-        for member, samples in zip(self._trials, self.samples, strict=True):
-            generator = self._sampler.generator("epoch", member.data_seed, number)
-            order = torch.randperm(member.train_examples, generator=generator, device=self._sampler.device)
-            shuffled.append(Batch(*(part[order] for part in samples)))
+        sets = {trial.data_seed: samples for trial, samples in zip(self._trials, self.samples, strict=True)}
+
+        def shuffle(seed: int) -> Batch:
+            generator = self._sampler.generator("epoch", seed, number)
+            order = torch.randperm(len(sets[seed].target_N), generator=generator, device=self._sampler.device)
+            return Batch(*(part[order] for part in sets[seed]))
+
+        shuffled = _per_trial(self._trials, shuffle)
         stacked = [torch.stack(parts) for parts in _parts(shuffled)]
         size = self._trials[0].batch_size
         return list(zip(*(part.split(size, dim=1) for part in stacked), strict=True))
+
+
+def _per_trial(trials: Sequence[Trial], draw: Callable[[int], Batch]) -> list[Batch]:
+    """A batch for every trial, by its data seed. Trials of one seed see the same data, drawn once."""
+    drawn = {seed: draw(seed) for seed in {trial.data_seed for trial in trials}}
+    return [drawn[trial.data_seed] for trial in trials]
 
 
 def _parts(batches: Sequence[Batch]) -> list[tuple[Tensor, ...]]:

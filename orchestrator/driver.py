@@ -9,7 +9,6 @@ Live objects are kept in `_RUNS` and found by name, because Tune pickles what it
 import logging
 import math
 import os
-import re
 import shutil
 import tempfile
 import time
@@ -140,8 +139,8 @@ class KilledForMemory(WorkerGone):
     pass
 
 
-_MACHINE_LOST = re.compile(r"\bnode\b[^.]*\b(died|dead|terminated|drain|preempt)", re.IGNORECASE)
-"""How Ray words it; a process that crashed on a machine which is still there reads otherwise."""
+PROCESS_DIED = "its worker process has died"
+"""What Ray says of a process that crashed on a machine which is still there to tell. Otherwise the machine is gone."""
 
 
 STOP_SECONDS = 600.0
@@ -368,7 +367,7 @@ class _Run:
                 Outcome.OUT_OF_MEMORY, "killed for memory", "Ray ended the worker to save memory", str(error)
             )
         if isinstance(error, RayActorError):
-            if getattr(error, "preempted", False) or _MACHINE_LOST.search(str(error)):
+            if self.machines.address and PROCESS_DIED not in str(error):
                 return Failure(Outcome.LOST, "lost machine", "the machine is gone", str(error), blameless=True)
             return Failure(Outcome.LOST, "lost worker", "the worker process is gone", str(error))
         cause = error.cause if isinstance(error, RayTaskError) else error

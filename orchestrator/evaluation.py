@@ -12,6 +12,9 @@ from orchestrator.trial import Trial
 from tasks.sampling import Batch, Sampler
 
 _TOKENS_AT_ONCE = 1 << 17
+"""On a GPU, which wants much at a time; and no more, so that models which hold all positions at once fit in memory."""
+_TOKENS_IN_CACHE, _STATES_IN_CACHE = 1 << 13, 1 << 11
+"""On a CPU: of a model that holds all positions at once, and samples of all stacked trials of one that steps."""
 
 
 class EvaluationSets:
@@ -40,20 +43,19 @@ class Score(NamedTuple):
 
 def evaluate(network: Network, batch: Batch) -> list[Score]:
     """One score per stacked trial. The only place, with checkpoints, where training waits for the device."""
-    losses_K = torch.zeros(network.num_trials, dtype=torch.float64, device=batch.target_N.device)
-    right_K = torch.zeros_like(losses_K)
+    K, losses, right = network.num_trials, [], []
     was_training = network.training
     network.eval()
     with torch.no_grad():
-        for part in _in_parts(batch):
-            tokens_KBT = part.tokens_NT.expand(network.num_trials, -1, -1)
-            logits_KBV = network(tokens_KBT, part.end_N.expand(network.num_trials, -1))
-            target_KB = part.target_N.expand(network.num_trials, -1)
-            losses_K += per_trial_loss(logits_KBV, target_KB).double().sum(1)
-            right_K += (logits_KBV.argmax(-1) == target_KB).double().sum(1)
+        for part in _in_parts(batch, network):
+            logits_KBV = network(part.tokens_NT.expand(K, -1, -1), part.end_N.expand(K, -1))
+            target_KB = part.target_N.expand(K, -1)
+            losses.append(per_trial_loss(logits_KBV, target_KB))
+            right.append(logits_KBV.argmax(-1) == target_KB)
     network.train(was_training)
-    count = len(batch.target_N)
-    return [Score(loss / count, right / count) for loss, right in zip(losses_K.tolist(), right_K.tolist(), strict=True)]
+    # Over all samples at once, so that the sum does not depend on how they were parted.
+    loss_K, accuracy_K = (torch.cat(parts, dim=1).double().mean(1).tolist() for parts in (losses, right))
+    return [Score(loss, accuracy) for loss, accuracy in zip(loss_K, accuracy_K, strict=True)]
 
 
 def per_trial_loss(logits_KBV: Tensor, target_KB: Tensor) -> Tensor:
@@ -61,7 +63,12 @@ def per_trial_loss(logits_KBV: Tensor, target_KB: Tensor) -> Tensor:
     return cross_entropy(logits_KBV.flatten(0, 1), target_KB.flatten(), reduction="none").view(target_KB.shape)
 
 
-def _in_parts(batch: Batch) -> Iterable[Batch]:
-    """Long sequences go in parts, so that models which hold all positions at once fit in memory."""
-    rows = max(64, _TOKENS_AT_ONCE // batch.tokens_NT.shape[1])
+def _in_parts(batch: Batch, network: Network) -> Iterable[Batch]:
+    num_tokens = batch.tokens_NT.shape[1]
+    if batch.tokens_NT.device.type != "cpu":
+        rows = max(64, _TOKENS_AT_ONCE // num_tokens)
+    elif network.config.packs:
+        rows = max(64, _STATES_IN_CACHE // network.num_trials)
+    else:
+        rows = max(8, _TOKENS_IN_CACHE // num_tokens)
     return (Batch(*parts) for parts in zip(*(part.split(rows) for part in batch), strict=True))

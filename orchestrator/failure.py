@@ -14,6 +14,8 @@ MOST_LOST = 5
 """A worker lost this often with the same trial is the trial's doing: a crash in native code, say."""
 MOST_FAILED = 5
 """A trial that fails in a new way each time is given up all the same."""
+MOST_BLAMELESS = 100
+"""Machines lost under one trial: reclaims do not come that often."""
 SAME_IN_A_ROW = 20
 """That many attempts in a row with one error: not the trials, but the machine image or the code is broken."""
 
@@ -65,7 +67,7 @@ def worth_another_try(history: list[Failure]) -> bool:
     """Whether a trial that has failed like this, the last failure last, should be tried again now."""
     last = history[-1]
     if last.blameless:
-        return True
+        return len(history) <= MOST_BLAMELESS
     history = [failure for failure in history if not failure.blameless]
     if last.outcome in (Outcome.LOST, Outcome.OUT_OF_MEMORY):
         most = MOST_LOST if last.outcome == Outcome.LOST else MOST_OUT_OF_MEMORY

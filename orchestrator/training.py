@@ -20,6 +20,8 @@ from orchestrator.result import CurvePoint, Result, StopReason
 from orchestrator.trial import Trial
 from tasks.sampling import Sampler, derive_seed, majority
 
+_KEPT_BYTES = 31 << 20
+
 
 @dataclass
 class Member:
@@ -71,6 +73,9 @@ class Training:
         if len({member.trial.stackable() for member in members}) != 1:
             raise InvalidSettings(["trials in one pack may differ only in learning rate and seeds: train these apart"])
         self.device = torch.device(device)
+        # glibc gives freed memory of this kind back to the system, and a pack would have it mapped anew at every step.
+        # Having seen one free of the largest size that it learns from, it keeps as much.
+        torch.empty(_KEPT_BYTES, dtype=torch.uint8)
         self.members = members
         self.step = self._began = step
         self.results: list[Result] = []
@@ -149,8 +154,7 @@ class Training:
             self._let_go(leaving)
 
     def _let_go(self, leaving: dict[int, StopReason]) -> None:
-        for position, reason in leaving.items():
-            self.results.append(self._result(position, reason))
+        self.results += self._test(leaving)
         staying = [position for position in range(len(self.members)) if position not in leaving]
         if staying:
             kept = [self.snapshot(position) for position in staying]
@@ -161,25 +165,34 @@ class Training:
         else:
             self.members = []
 
-    def _result(self, position: int, reason: StopReason) -> Result:
-        member = self.members[position]
-        trial, task = member.trial, member.trial.task
+    def _test(self, leaving: dict[int, StopReason]) -> list[Result]:
+        """The results of trials that leave together: tested as a stack, on sets that are drawn once."""
         started = time.perf_counter()
-        alone = network_type(trial.model)(trial.model, trial.vocabulary, [self.network.member(position)])
-        accuracy = {}
-        for length in trial.tested_lengths:
-            accuracy[length] = evaluate(alone, self._sets.of_length(length))[0].accuracy
-        member.seconds += time.perf_counter() - started
-        return Result(
-            trial=trial,
-            stop_reason=reason,
-            steps=self.step,
-            seconds=member.seconds,
-            curve=tuple(member.curve),
-            test_accuracy={length: task.normalise(value) for length, value in accuracy.items()},
-            majority={length: task.normalise(majority(task, length)) for length in trial.tested_lengths},
-            parameters={name: tensor.clone() for name, tensor in alone.member(0).items()},
-        )
+        trial, network = self.members[0].trial, self.network
+        if len(leaving) < len(self.members):
+            parameters = [network.member(position) for position in leaving]
+            network = type(network)(trial.model, trial.vocabulary, parameters)
+        scores = {length: evaluate(network, self._sets.of_length(length)) for length in trial.tested_lengths}
+        normalise = trial.task.normalise
+        best_guess = {length: normalise(majority(trial.task, length)) for length in trial.tested_lengths}
+        share = (time.perf_counter() - started) / len(leaving)
+        results = []
+        for place, (position, reason) in enumerate(leaving.items()):
+            member = self.members[position]
+            member.seconds += share
+            results.append(
+                Result(
+                    trial=member.trial,
+                    stop_reason=reason,
+                    steps=self.step,
+                    seconds=member.seconds,
+                    curve=tuple(member.curve),
+                    test_accuracy={length: normalise(of_all[place].accuracy) for length, of_all in scores.items()},
+                    majority=best_guess,
+                    parameters={name: tensor.clone() for name, tensor in self.network.member(position).items()},
+                )
+            )
+        return results
 
     def _count_time(self, started: float) -> None:
         """A trial is charged its share of the pack's time."""

@@ -8,7 +8,8 @@ from models.config import ModelConfig, Shape, Vocabulary, rnn_flops, rnn_shapes
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Config(ModelConfig):
     name = "lstm"
-    revision = 1
+    revision = 2
+    packs = True
     about = "gated recurrence, torch.nn.LSTM's parameters"
 
     def shapes(self, vocabulary: Vocabulary) -> dict[str, Shape]:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from models.recurrence.normalisation import Normalisation
 from models.recurrence.scan import scan
-from models.recurrence.tokens import TokenSums, table_rows
+from models.recurrence.tokens import TokenSums, on_host, table_rows
 
 LARGEST_ELEMENTWISE_BLOCK = 4
 LARGEST_SUMMED_BLOCK = 128
@@ -30,7 +30,7 @@ def block_scan(
     if transition_type is None:
         if b <= LARGEST_ELEMENTWISE_BLOCK:
             transition_type = ElementwiseBlocks
-        elif table_KRbbn.device.type == "cpu":
+        elif on_host(table_KRbbn):
             transition_type = SummedBlocks if b <= LARGEST_SUMMED_BLOCK else GroupedBlocks
         else:
             transition_type = GatheredBlocks

@@ -17,17 +17,22 @@ def last_positions(tokens_KBT: Tensor, num_readable: int, dtype: torch.dtype) ->
     return (end_KB == position_T[:, None, None]).to(dtype).unsqueeze(-1)
 
 
+def on_host(x: Tensor) -> bool:
+    """Whether sizes read from a tensor cost nothing, and additions happen in order: on the CPU, not on a GPU."""
+    return x.device.type == "cpu"
+
+
 class TokenSums:
     """Adds up one vector per sample and position, apart for every trial and token; what padding gets is dropped."""
 
     def __init__(self, tokens_KBT: Tensor, num_readable: int):
-        self._tokens_KBT, self._R = tokens_KBT, num_readable
+        self._R = num_readable
         self._total: Tensor | None = None
-        self._in_order = tokens_KBT.device.type == "cpu"
+        self._in_order = on_host(tokens_KBT)
         if self._in_order:
             self._rows_TKB = table_rows(tokens_KBT, num_readable + 1)
         else:
-            # A GPU scatters in no fixed order, so that sums would differ from run to run; a matmul's do not.
+            # Scattered in no fixed order, sums would differ from run to run; a matmul's do not.
             token_R = torch.arange(num_readable + 1, device=tokens_KBT.device)
             self._which_TKRB = tokens_KBT.permute(2, 0, 1)[:, :, None] == token_R[:, None]
 

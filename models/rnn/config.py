@@ -8,7 +8,8 @@ from models.config import ModelConfig, Shape, Vocabulary, rnn_flops, rnn_shapes
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Config(ModelConfig):
     name = "rnn"
-    revision = 1
+    revision = 2
+    packs = True
     about = "h' = tanh(W x + U h + b), torch.nn.RNN's parameters"
 
     def shapes(self, vocabulary: Vocabulary) -> dict[str, Shape]:

@@ -98,9 +98,9 @@ ENVIRONMENT = {
 """Every host has one CPU and trains slowly."""
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def cluster() -> Iterator[Cluster]:
-    """A head and two workers, all of them up."""
+    """A head and two workers, all of them up. Bringing them up is dear, so several files of tests share them."""
     reason = missing()
     if reason:
         pytest.skip(reason)

@@ -1,14 +1,16 @@
 """Nodes that come and go: several Ray nodes on this machine, with GPUs that exist in name only."""
 
+import json
 import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from ray.cluster_utils import Cluster
 
 from tests.engine.bucket import s3_bucket
-from tests.engine.conftest import Sweeps, sweeps, wait_for  # noqa: F401
+from tests.engine.conftest import ROOT, Sweeps, wait_for
 
 pytestmark = pytest.mark.cluster
 SWEEP = ("sweep", "frozen-parity", "--scale", "smoke", "--checkpoint-seconds", "0.2")
@@ -16,8 +18,18 @@ SLOW = [["slow 0.7", {}]]
 
 
 @pytest.fixture
-def cluster() -> Iterator[Cluster]:
-    """A head that runs no trials."""
+def sweeps(tmp_path: Path) -> Iterator[Sweeps]:
+    found = Sweeps(tmp_path)
+    yield found
+    found.end_all()
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    """A head that runs no trials. Workers have the environment of their node, not of the driver."""
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("ORCH_FAULTS", json.dumps(SLOW))
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
     made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "num_gpus": 0})
     yield made
     made.shutdown()
@@ -66,7 +78,7 @@ def test_on_a_bucket_with_a_worker_and_then_the_driver_killed(cluster, sweeps, m
         wait_for(lambda: any(row["outcome"] == "lost" for row in sweeps.attempts("end")))
         process.send_signal(signal.SIGKILL)
         process.wait()
-        sweeps.run("resume", RAY_ADDRESS=cluster.address)
+        sweeps.run("resume", faults=SLOW, RAY_ADDRESS=cluster.address)
         finished_once(sweeps)
 
 

@@ -12,7 +12,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from models.network import build
-from models.recurrence import blocks
+from models.recurrence import blocks, tokens
 from orchestrator.data import STEPS_PER_BLOCK, FixedSet, training_data
 from orchestrator.errors import DamagedFile, InvalidSettings
 from orchestrator.evaluation import EvaluationSets, per_trial_loss
@@ -224,7 +224,8 @@ def test_accuracies_are_reported_raw_and_normalised():
 @every_model
 def test_no_training_step_reads_a_value_back_from_the_device(model, monkeypatch):
     """On the CPU with the GPU's ways: nothing that would make a GPU wait for the host, or the host for a GPU."""
-    monkeypatch.setattr(blocks, "GroupedBlocks", blocks.GatheredBlocks)
+    for module in (blocks, tokens):
+        monkeypatch.setattr(module, "on_host", lambda tensor: False)
     settings = {"block_size": 16, "width": 32} if model == "block_diagonal" else {}
     training = Training([small_trial(model, **settings)])
     training.advance(stop_at=1)  # what is drawn once per block of steps, is drawn
