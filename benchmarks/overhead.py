@@ -17,6 +17,7 @@ import time
 from ray import tune
 
 from orchestrator import driver
+from orchestrator.lease import Lease
 from orchestrator.store import Store
 from orchestrator.trial import make_trial
 from orchestrator.work import Turn, Work
@@ -49,10 +50,11 @@ def ours(num_trials: int, machines: driver.Machines) -> tuple[float, float]:
     base = make_trial("modular_addition", "rnn", width=16)
     work = [Work([dataclasses.replace(base, init_seed=seed)]) for seed in range(num_trials)]
     with tempfile.TemporaryDirectory() as folder:
-        options = driver.RunOptions("overhead", folder, training="orchestrator.simulated:open_training")
-        clock, began = Clock(), time.perf_counter()
-        driver.run(work, machines, options, clock)
-        ended = time.perf_counter()
+        with Lease(Store.open(folder), "overhead") as lease:
+            options = driver.RunOptions(lease.driver_id, folder, training="orchestrator.simulated:open_training")
+            clock, began = Clock(), time.perf_counter()
+            driver.run(work, machines, options, clock)
+            ended = time.perf_counter()
         assert len(Store.open(folder).done()) == num_trials
     return (ended - began) / num_trials, (ended - clock.first) / num_trials
 

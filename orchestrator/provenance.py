@@ -7,6 +7,7 @@ import os
 import platform
 import socket
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -49,10 +50,9 @@ def git_state() -> tuple[str | None, bool | None]:
 def machine(device: str, threads: int) -> dict[str, Any]:
     """What a worker knows of its surroundings."""
     name = device
-    if device.startswith("cuda"):
-        import torch
-
-        name = torch.cuda.get_device_name(device) if torch.cuda.is_available() else device
+    torch = sys.modules.get("torch")  # whoever trained on a GPU has imported it
+    if device.startswith("cuda") and torch is not None and torch.cuda.is_available():
+        name = torch.cuda.get_device_name(device)
     return {"host": socket.gethostname(), "device": name, "threads": threads, "packages": packages()}
 
 

@@ -168,6 +168,7 @@ def amazon(tmp_path, monkeypatch) -> Iterator[Amazon]:
 
 
 @pytest.mark.cluster
+@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")  # Ray reads the launcher file and leaves it open
 def test_the_head_of_a_cloud_is_found_by_its_provider_with_the_key_that_ray_made(amazon):
     launcher = read_launcher(amazon.file)
     with pytest.raises(HeadUnreachable, match=f"start it with ray up {amazon.file}"):

@@ -1,0 +1,80 @@
+"""What one driver can hold: trials that do nothing, over eight Ray nodes of eight GPUs each, all on this machine.
+
+Nothing trains and no worker imports torch: what is measured is the driver, Ray and the writes to the store. GPUs exist
+in name only. Prints the rate, the driver's memory before and after, and how many parts the store took.
+
+Usage: python benchmarks/scale.py [num_trials] [trials per pack]
+"""
+
+import dataclasses
+import os
+import resource
+import sys
+import tempfile
+import time
+
+from overhead import Clock
+from ray.cluster_utils import Cluster
+
+from orchestrator import driver
+from orchestrator.lease import Lease
+from orchestrator.store import Store
+from orchestrator.trial import make_trial
+from orchestrator.work import Work
+
+NODES, GPUS = 8, 8
+
+
+class Counting(Clock):
+    """Counts what the driver is told."""
+
+    def __init__(self):
+        super().__init__()
+        self.events = 0
+
+    def started(self, work):
+        super().started(work)
+        self.events += 1
+
+    def finished(self, work, summary):
+        self.events += 1
+
+
+def memory_mb() -> float:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize() / 1e6
+
+
+def main(num_trials: int, per_pack: int) -> None:
+    os.environ["OMP_NUM_THREADS"] = "1"
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "num_gpus": 0})
+    try:
+        for _ in range(NODES):
+            cluster.add_node(num_cpus=GPUS, num_gpus=GPUS, object_store_memory=80 << 20)
+        os.environ["RAY_ADDRESS"] = cluster.address
+        machines = driver.connect()
+        base = make_trial("modular_addition", "rnn", width=16)
+        trials = [dataclasses.replace(base, init_seed=seed) for seed in range(num_trials)]
+        work = [Work(trials[start : start + per_pack]) for start in range(0, num_trials, per_pack)]
+        with tempfile.TemporaryDirectory() as folder, Lease(Store.open(folder), "scale") as lease:
+            options = driver.RunOptions(lease.driver_id, folder, training="orchestrator.simulated:open_training")
+            before, clock, began = memory_mb(), Counting(), time.perf_counter()
+            driver.run(work, machines, options, clock)
+            ended, after = time.perf_counter(), memory_mb()
+            store = Store.open(folder)
+            assert len(store.done()) == num_trials
+            parts = sum(len(files) for _, _, files in os.walk(folder))
+        seconds = ended - clock.first
+        print(f"{machines.description}, {os.cpu_count()} real cores")
+        print(f"{num_trials:,} trials in {len(work):,} units of {per_pack}: {ended - began:.0f} s, of which")
+        print(f"  {clock.first - began:.0f} s to the first trial, then {1e3 * seconds / len(work):.0f} ms a unit,")
+        print(f"  {1e3 * seconds / num_trials:.0f} ms a trial, {clock.events / seconds:.0f} events a second")
+        print(f"  driver memory {before:.0f} -> {after:.0f} MB: {1e3 * (after - before) / num_trials:.1f} kB a trial")
+        print(f"  {parts:,} files written to the store, {parts / seconds:.0f} a second")
+        driver.disconnect()
+    finally:
+        cluster.shutdown()
+
+
+if __name__ == "__main__":
+    main(*(int(argument) for argument in (sys.argv[1:] + ["10000", "9"][len(sys.argv) - 1 :])))

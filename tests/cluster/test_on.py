@@ -1,0 +1,133 @@
+"""`--on FILE` for real: from a machine outside, on a cluster that `ray up` started."""
+
+import json
+import re
+import shutil
+import subprocess
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from cluster.shipment import PACKAGES
+from orchestrator.lease import Lease
+from orchestrator.plan import make_plan
+from orchestrator.provenance import COMMIT_VARIABLE
+from orchestrator.store import Store
+from tests.cluster.conftest import Cluster
+from tests.cluster.hosts import ROOT
+from tests.engine.conftest import wait_for
+
+pytestmark = pytest.mark.cluster
+
+FILES = ("pyproject.toml", "constraints.txt", "README.md", "LICENSE")
+EDIT = """
+PACKAGES = (*PACKAGES, "click")
+"""
+"""To the project on the machine outside: every result names one more version."""
+
+
+class Outside:
+    """The user's own machine, with a project of its own that was edited after `ray up`."""
+
+    def __init__(self, cluster: Cluster, store: Path):
+        self.hosts, self.store = cluster.hosts, Store.open(store)
+        self.folder = cluster.hosts.folder / "project"
+        self.file = cluster.hosts.folder / "on.yaml"
+        self.file.write_text(cluster.file.read_text().replace(cluster.store, str(store)))
+        for package in PACKAGES:
+            shutil.copytree(ROOT / package, self.folder / package, ignore=shutil.ignore_patterns("__pycache__"))
+        for name in FILES:
+            shutil.copy(ROOT / name, self.folder)
+        with open(self.folder / "orchestrator" / "provenance.py", "a") as file:
+            file.write(EDIT)
+
+    def start(self, words: str) -> subprocess.Popen[str]:
+        """`orch WORDS --on FILE`, its process id left in a file."""
+        environment = f"PYTHONPATH={self.folder} {COMMIT_VARIABLE}=c0ffee+ PYTHONUNBUFFERED=1"
+        command = f"{environment} python -m orchestrator.cli {words} --on {self.file}"
+        return self.hosts.login(self.hosts.outside, f"cd {self.folder}; echo $$ > ~/pid; exec env {command}")
+
+    def orch(self, words: str, expect: int = 0) -> str:
+        process = self.start(words)
+        output, errors = process.communicate(timeout=120)
+        assert process.returncode == expect, output + errors
+        return output + errors
+
+    def signal(self, name: str) -> None:
+        self.hosts.run(self.hosts.outside, f"kill -{name} $(cat ~/pid)")
+
+    def tunnels(self) -> list[str]:
+        """What is left there of ways to the head."""
+        lines = self.hosts.run(self.hosts.outside, "ps -A -o args").splitlines()
+        return [line for line in lines if line.startswith("ssh ")]
+
+    def rows(self) -> Counter[str]:
+        """Every trials row in every part, counted without any of the store's own rules."""
+        parts = Path(self.store.uri, "trials").rglob("*.parquet")
+        return Counter(trial for part in parts for trial in pq.read_table(part)["trial_id"].to_pylist())
+
+
+def asked_for(*names: str) -> Counter[str]:
+    return Counter(planned.id for planned in make_plan(names, "smoke", [], None).trials)
+
+
+@pytest.fixture(scope="module")
+def outside(cluster: Cluster) -> Iterator[Outside]:
+    folder = tempfile.mkdtemp(prefix="orch-on-", dir="/var/tmp")  # /tmp is every host's own
+    yield Outside(cluster, Path(folder, "runs"))
+    shutil.rmtree(folder)
+
+
+def test_a_sweep_on_a_store_that_another_works_on_is_refused_in_so_many_words(outside: Outside):
+    with Lease(outside.store, "somebody else's"):
+        told = outside.orch("sweep frozen-parity --scale smoke", expect=2)
+    assert "is being worked on by" in told
+    assert "somebody else's" in told
+    assert not outside.rows()
+
+
+def test_a_sweep_outlives_the_client_that_submitted_it(outside: Outside):
+    client = outside.start("sweep frozen-parity --scale smoke")
+    wait_for(lambda: outside.rows() or client.poll() is not None)
+    outside.signal("KILL")
+    client.communicate(timeout=30)
+    assert wait_for(lambda: not outside.tunnels(), seconds=30)
+    status = json.loads(outside.orch("status --json"))
+    assert [(sweep["name"], sweep["total"]) for sweep in status["sweeps"]] == [("frozen-parity", 8)]
+    told = outside.orch("logs --follow")
+    assert "running on the Ray cluster at" in told
+    assert "8 trials finished" in told
+    assert outside.rows() == asked_for("frozen-parity")
+
+
+def test_the_workers_run_the_project_as_it_stands_outside(outside: Outside):
+    found = outside.store.read("trials", ["packages", "git_commit", "git_dirty"]).to_pylist()
+    assert found
+    assert all("click" in json.loads(row["packages"]) for row in found)
+    assert {(row["git_commit"], row["git_dirty"]) for row in found} == {("c0ffee", True)}
+
+
+def test_a_sweep_of_ones_own_runs_while_terminals_come_and_go(outside: Outside):
+    sweep = ROOT / "examples" / "gated_sweep.py"
+    before = outside.rows()
+    told = outside.orch(f"sweep {sweep} --scale smoke --detach")
+    assert re.search(r"^0 of 16 done|^\d+ of 16 done", told, re.MULTILINE)
+    assert "it goes on without this terminal" in told
+    client = outside.start("logs --follow")
+    assert client.stdout is not None
+    assert "running on the Ray cluster at" in client.stdout.readline()
+    outside.signal("INT")
+    _, errors = client.communicate(timeout=30)
+    assert client.returncode == 130
+    assert f"orch logs --on {outside.file} --follow comes back to it" in errors
+    assert "16 trials finished" in outside.orch("logs --follow")
+    assert outside.rows() - before == asked_for(str(sweep))
+    assert outside.orch("failures") == "no trial has failed\n"
+
+
+def test_what_is_unfinished_is_resumed_from_outside(outside: Outside):
+    assert "nothing to do: every trial has its result" in outside.orch("resume")
