@@ -17,7 +17,8 @@ $(READY): pyproject.toml constraints.txt
 # A small sweep on this machine's cores: about five minutes on two.
 demo: $(READY)
 	$(BIN)/orch sweep demo
-	@echo 'Next:'
+	$(BIN)/orch report demo --output report.html
+	@echo 'Open report.html. Next:'
 	@echo '  $(BIN)/orch train --model bilinear --task state_machine --steps 1000   # one trial, here'
 	@echo '  $(BIN)/orch plan main --scale laptop                                   # what a sweep would take'
 	@echo '  $(BIN)/orch sweep main --where model=rotation,modulus=5                # and a part of it'
@@ -40,6 +41,9 @@ bench: $(READY)
 	$(BIN)/python benchmarks/overhead.py
 	$(BIN)/python benchmarks/plan.py
 	$(BIN)/python benchmarks/store.py
+	$(BIN)/python benchmarks/query.py
+	$(BIN)/python benchmarks/packs.py
+	$(BIN)/python benchmarks/scale.py
 
 # Record the golden values anew, after a change of numerics that raised a revision.
 golden: $(READY)

@@ -91,7 +91,7 @@ def make_bills(plan: Plan, launcher: Launcher) -> list[Bill]:
 def assumptions(plan: Plan, bills: Sequence[Bill]) -> str:
     """What the bills rest on, in one line."""
     one = "core" if plan.device == CPU else "GPU"
-    parts = [f"one trial at a time on each {one}, all workers up from the first minute to the last"]
+    parts = [f"one trial after another on each {one} (packs do better), all workers up from first to last"]
     if plan.num_waiting:
         parts.append("trials that wait included")
     if any(bill.low is not None for bill in bills):

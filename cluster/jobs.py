@@ -79,13 +79,16 @@ class Jobs:
         with tempfile.TemporaryDirectory(prefix="orch-job-") as folder:
             shipment.pack(Path(folder), codes)
             environment = {"working_dir": folder, "env_vars": dict(shipment.environment())}
-            self._client.submit_job(entrypoint=entrypoint, submission_id=name, runtime_env=environment)
+            try:
+                self._client.submit_job(entrypoint=entrypoint, submission_id=name, runtime_env=environment)
+            except (RuntimeError, OSError) as error:
+                raise OrchError(f"the head did not take the job ({_sentence(error)}): mend it, and try again") from None
         return name
 
     def newest(self) -> str | None:
         """The one that runs; of several, or if none does, the last."""
         found = [job for job in self._client.list_jobs() if (job.submission_id or "").startswith(OURS)]
-        last = max(found, key=lambda job: (not job.status.is_terminal(), job.start_time), default=None)
+        last = max(found, key=lambda job: (not job.status.is_terminal(), job.start_time or 0), default=None)
         return None if last is None else last.submission_id
 
     def log(self, name: str) -> str:
@@ -99,7 +102,9 @@ class Jobs:
             if asyncio.run(self._tail(name, write, until)):
                 return None
             return self._exit_code(name)
-        except (ClientError, ConnectionError, RuntimeError, OSError) as error:
+        except BrokenPipeError:
+            raise  # whoever read our output has left; the connection is well
+        except (ClientError, RuntimeError, OSError) as error:
             raise ConnectionLost(f"the connection to the head was lost ({_sentence(error)})") from None
 
     async def _tail(self, name: str, write: Callable[[str], None], until: re.Pattern[str] | None) -> bool:

@@ -120,7 +120,7 @@ def _follow(
         say(f"no longer followed, and it goes on: {back}")
         return STOPPED
     except ConnectionLost as lost:
-        raise ConnectionLost(f"{lost}, and the sweep goes on: {back}") from None
+        raise ConnectionLost(f"{lost}; unless the head itself is gone, the sweep goes on: {back}") from None
     if code is None:
         say(f"it goes on without this terminal: {back}")
         return 0

@@ -31,6 +31,11 @@ def place(code: OwnCode) -> Path:
 
 
 def environment() -> Mapping[str, str]:
-    """What is no longer known once the files have left their checkout."""
+    """For the sweep and its workers: what is no longer known once the files have left their checkout."""
+    # Ray starts them through bash, which reads ~/.bashrc in a shell of the first level where Ray itself was started
+    # through ssh. A PYTHONPATH there would take the place of the one that leads to what was sent.
+    variables = {"SHLVL": "1"}
     commit, edited = provenance.git_state()
-    return {} if commit is None else {provenance.COMMIT_VARIABLE: f"{commit}{'+' * bool(edited)}"}
+    if commit is not None:
+        variables[provenance.COMMIT_VARIABLE] = f"{commit}{'+' * bool(edited)}"
+    return variables

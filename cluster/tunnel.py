@@ -51,6 +51,6 @@ def unreachable(head: Head, errors: str) -> HeadUnreachable:
     """What ssh had to say, as a sentence."""
     why = "; ".join(line.strip() for line in errors.splitlines() if line.strip()) or "ssh says nothing"
     return HeadUnreachable(
-        f"the head at {head.address} cannot be reached by ssh ({why.rstrip('.')}): is it up, may your address reach it,"
-        " and does its key need ssh-add first?"
+        f"the head at {head.address} cannot be reached by ssh ({why.rstrip('.')}): bring it up with ray up, let"
+        " your address in, and ssh-add its key if it has a passphrase"
     )

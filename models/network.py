@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from models.config import BilinearFamilyConfig, ModelConfig, Vocabulary
 from models.recurrence import Normalisation
-from models.tables import Scratch
+from models.tables import Scratch, token_table
 from orchestrator.errors import InvalidSettings
 
 State = dict[str, Tensor]
@@ -152,7 +152,7 @@ class TokenRNN(Network):
         """The input's part of every gate, once per token: (K, R, G)."""
         x_KRD = self["embedding"][:, : self.vocabulary.readable]
         bias_KG = self["recurrence.bias_ih"] + self["recurrence.bias_hh"]
-        return torch.baddbmm(bias_KG[:, None], x_KRD, self["recurrence.weight_ih"].transpose(1, 2))
+        return token_table(self["recurrence.weight_ih"], x_KRD, self.scratch) + bias_KG[:, None]
 
 
 class PerTrial(Network):

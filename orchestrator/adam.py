@@ -21,7 +21,9 @@ class StackedAdam:
         self._groups = []
         for rate in dict.fromkeys(learning_rates):
             trials = [trial for trial, its_rate in enumerate(learning_rates) if its_rate == rate]
-            self._groups.append((rate, trials, [[stack[trial] for trial in trials for stack in kind] for kind in kinds]))
+            self._groups.append(
+                (rate, trials, [[stack[trial] for trial in trials for stack in kind] for kind in kinds])
+            )
 
     def set_step(self, step: int) -> None:
         """How many updates the moments have seen."""

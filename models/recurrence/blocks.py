@@ -36,8 +36,8 @@ def block_scan(
             transition_type = GatheredBlocks
     if transition_type is ElementwiseBlocks or b == h0_KH.shape[-1]:
         return scan(transition_type, normalisation, tokens_KBT, h0_KH, additive_KRH, table_KRbbn)
-    h0_KH, additive_KRH = (None if x is None else _turn(x, b) for x in (h0_KH, additive_KRH))
-    h_KBH = scan(transition_type, normalisation.turned(), tokens_KBT, h0_KH, additive_KRH, table_KRbbn)
+    additive_KRH = None if additive_KRH is None else _turn(additive_KRH, b)
+    h_KBH = scan(transition_type, normalisation.turned(), tokens_KBT, _turn(h0_KH, b), additive_KRH, table_KRbbn)
     return _turn(h_KBH, h_KBH.shape[-1] // b)
 
 
@@ -57,11 +57,10 @@ class ElementwiseBlocks:
     """Small blocks: look the transitions up for a few positions at a time, multiply and add entry by entry."""
 
     def __init__(self, tokens_KBT: Tensor, table_KRbbn: Tensor):
-        _, R, self._b, _, self._n = table_KRbbn.shape
-        self._flat = _with_identity(table_KRbbn)
-        self._rows_TKB = table_rows(tokens_KBT, R + 1)
-        self._sums = TokenSums(tokens_KBT, R)
-        # By the size of one trial, so that the order of summation does not depend on how many are stacked.
+        self._R, self._b, _, self._n = table_KRbbn.shape[1:]
+        self._tokens_KBT, self._flat = tokens_KBT, _with_identity(table_KRbbn)
+        self._rows_TKB = table_rows(tokens_KBT, self._R + 1)
+        # By the size of one trial, so that what is done does not depend on how many are stacked.
         self._chunk = max(1, _CHUNK_ELEMENTS // (tokens_KBT.shape[1] * self._flat[0].numel()))
         self._loaded: tuple[int, Tensor] | None = None
 
@@ -91,28 +90,27 @@ class ElementwiseBlocks:
 
     def gradients(self, h_TKBH: Tensor, g_TKBH: Tensor) -> tuple[Tensor, ...]:
         h, g = (x.unflatten(-1, (self._b, self._n)) for x in (h_TKBH, g_TKBH))
+        sums = TokenSums(self._tokens_KBT, self._R)
         for start in range(0, len(h), self._chunk):
             part = slice(start, start + self._chunk)
-            self._sums.add(start, (g[part, :, :, :, None] * h[part, :, :, None]).flatten(3))
-        return (self._sums.total().unflatten(-1, (self._b, self._b, self._n)),)
+            sums.add(start, (g[part, ..., :, None, :] * h[part, ..., None, :, :]).flatten(3))
+        return (sums.total().unflatten(-1, (self._b, self._b, self._n)),)
 
 
 class SummedBlocks:
     """Middling blocks on the CPU: a new state is the sum of its transition's columns, each times one old component.
 
-    torch's embedding_bag computes such weighted sums of rows for all samples at once, reading them where they lie. Every
+    torch's embedding_bag takes such weighted sums of rows for all samples at once, reading them where they lie. Every
     sample has its own sum, so a trial's arithmetic is the same alone and in a stack.
     """
 
     def __init__(self, tokens_KBT: Tensor, table_KRbbn: Tensor):
         self._b, self._n = table_KRbbn.shape[3:]
-        rows_KRbbn = _with_identity(table_KRbbn)
-        self._columns, self._rows = (
-            rows_KRbbn.permute(0, 3, *order).reshape(-1, self._b) for order in ((2, 1), (1, 2))
-        )
+        flat = _with_identity(table_KRbbn)
+        self._columns, self._rows = (flat.permute(0, 3, *order).reshape(-1, self._b) for order in ((2, 1), (1, 2)))
         H = self._b * self._n
         rows_TKB = table_rows(tokens_KBT, table_KRbbn.shape[1] + 1)
-        self._first_TN1 = (rows_TKB * H).int().flatten(1).unsqueeze(-1)
+        self._first_TKB1 = (rows_TKB * H).int().unsqueeze(-1)
         self._component_H = torch.arange(H, dtype=torch.int32)
         self._sums_begin = torch.arange(0, rows_TKB[0].numel() * H, self._b, dtype=torch.int32)
         self._groups = _Groups(tokens_KBT, table_KRbbn.shape)
@@ -124,10 +122,9 @@ class SummedBlocks:
         return self._sum(t, self._rows, g_KBH)
 
     def _sum(self, t: int, lines: Tensor, weights_KBH: Tensor) -> Tensor:
-        which = (self._first_TN1[t] + self._component_H).view(-1)
-        sums, *_ = torch.embedding_bag(
-            lines, which, self._sums_begin, mode=0, per_sample_weights=weights_KBH.reshape(-1)
-        )
+        which = (self._first_TKB1[t] + self._component_H).view(-1)
+        weights = weights_KBH.reshape(-1)
+        sums, *_ = torch.embedding_bag(lines, which, self._sums_begin, mode=0, per_sample_weights=weights)
         return sums.view(weights_KBH.shape)
 
     def gradients(self, h_TKBH: Tensor, g_TKBH: Tensor) -> tuple[Tensor, ...]:
@@ -143,11 +140,10 @@ class GroupedBlocks:
     def __init__(self, tokens_KBT: Tensor, table_KRbbn: Tensor):
         self._groups = _Groups(tokens_KBT, table_KRbbn.shape)
         self._matrices = table_KRbbn.flatten(0, 1).permute(0, 3, 1, 2).contiguous()
-        by_time = self._groups.groups_TKB.flatten(1)
-        self._order_TN = by_time.argsort(dim=1, stable=True)
-        counts = by_time.new_zeros(len(by_time), len(self._matrices) + 1)
-        counts.scatter_add_(1, by_time, torch.ones_like(by_time))
-        self._segments = [_segments(row) for row in counts[:, :-1].tolist()]
+        groups_TN = self._groups.groups_TKB.flatten(1)
+        self._order_TN = groups_TN.argsort(dim=1, stable=True)
+        counts = groups_TN.new_zeros(len(groups_TN), len(self._matrices) + 1)
+        self._sizes = counts.scatter_add_(1, groups_TN, torch.ones_like(groups_TN)).tolist()
 
     def forward(self, t: int, h_KBH: Tensor) -> Tensor:
         return self._apply(t, h_KBH, self._matrices.transpose(2, 3))
@@ -156,16 +152,17 @@ class GroupedBlocks:
         return self._apply(t, g_KBH, self._matrices)
 
     def _apply(self, t: int, x_KBH: Tensor, matrices_Gnbb: Tensor) -> Tensor:
-        order = self._order_TN[t]
+        order, sizes = self._order_TN[t], self._sizes[t]
         n, b = matrices_Gnbb.shape[1:3]
         sorted_rows = x_KBH.reshape(len(order), -1).index_select(0, order)
         result = sorted_rows.clone()
-        for group, start, stop in self._segments[t]:
-            if n == 1:
-                torch.mm(sorted_rows[start:stop], matrices_Gnbb[group, 0], out=result[start:stop])
-            else:
-                blocks, products = (rows[start:stop].unflatten(-1, (n, b)).transpose(0, 1) for rows in (sorted_rows, result))
-                products.copy_(torch.bmm(blocks, matrices_Gnbb[group]))
+        parts = zip(matrices_Gnbb, *(rows.split(sizes) for rows in (sorted_rows, result)), strict=False)
+        for matrices_nbb, rows, products in parts:
+            if len(rows) and n == 1:
+                torch.mm(rows, matrices_nbb[0], out=products)
+            elif len(rows):
+                by_block, products = (x.unflatten(-1, (n, b)).transpose(0, 1) for x in (rows, products))
+                products.copy_(torch.bmm(by_block, matrices_nbb))
         return torch.empty_like(result).index_copy_(0, order, result).view(x_KBH.shape)
 
     def gradients(self, h_TKBH: Tensor, g_TKBH: Tensor) -> tuple[Tensor, ...]:
@@ -178,8 +175,8 @@ class _Groups:
     def __init__(self, tokens_KBT: Tensor, table_shape: torch.Size):
         self._table_shape = table_shape
         K, R = table_shape[:2]
-        padding = (tokens_KBT == R).permute(2, 0, 1)
-        self.groups_TKB = table_rows(tokens_KBT, R).masked_fill(padding, K * R)
+        padding_TKB = (tokens_KBT == R).permute(2, 0, 1)
+        self.groups_TKB = table_rows(tokens_KBT, R).masked_fill(padding_TKB, K * R)
 
     def outer_products(self, g_TKBH: Tensor, h_TKBH: Tensor) -> Tensor:
         """(K, R, b, b, n): the table's gradient."""
@@ -189,21 +186,11 @@ class _Groups:
         sizes = groups_P.bincount(minlength=K * R + 1).tolist()
         g, h = (x.flatten(0, 2).index_select(0, order_P).unflatten(-1, (n, b)) for x in (g_TKBH, h_TKBH))
         total = g.new_zeros(K * R, n, b, b)
+        # The last group is padding, and has no place in the total.
         parts = zip(total, g.permute(1, 2, 0).split(sizes, dim=2), h.transpose(0, 1).split(sizes, dim=1), strict=False)
-        for size, (total_nbb, g_nbP, h_nPb) in zip(sizes, parts, strict=False):
-            if size:
-                torch.bmm(g_nbP, h_nPb, out=total_nbb)
+        for total_nbb, g_nbP, h_nPb in parts:
+            torch.bmm(g_nbP, h_nPb, out=total_nbb)
         return total.permute(0, 2, 3, 1).unflatten(0, (K, R))
-
-
-def _segments(counts: list[int]) -> list[tuple[int, int, int]]:
-    """(group, start, stop) of the groups that have members."""
-    found, start = [], 0
-    for group, count in enumerate(counts):
-        if count:
-            found.append((group, start, start + count))
-        start += count
-    return found
 
 
 class GatheredBlocks:
@@ -217,7 +204,7 @@ class GatheredBlocks:
         self._matrices = _with_identity(table_KRbbn).permute(0, 3, 1, 2).contiguous()
 
     def _apply(self, t: int, x_KBH: Tensor, transpose: bool) -> Tensor:
-        matrices = self._matrices.index_select(0, self._rows_TKB[t].flatten()).flatten(0, 1)
+        matrices = self._matrices.index_select(0, self._rows_TKB[t].view(-1)).flatten(0, 1)
         columns = x_KBH.reshape(-1, self._b, 1)
         return torch.bmm(matrices.transpose(1, 2) if transpose else matrices, columns).view(x_KBH.shape)
 
@@ -234,7 +221,6 @@ class GatheredBlocks:
         h_KnPb, g_KnPb = by_block(h_TKBH), by_block(g_TKBH)
         tokens_KP = self._tokens_KBT.transpose(1, 2).flatten(1)
         # A loop over the vocabulary, whose size is static: masking costs a pass per token and waits for nothing.
-        per_token = [
-            (g_KnPb * (tokens_KP == token)[:, None, :, None]).transpose(2, 3) @ h_KnPb for token in range(self._R)
-        ]
+        masks = [(tokens_KP == token)[:, None, :, None] for token in range(self._R)]
+        per_token = [(g_KnPb * mask).transpose(2, 3) @ h_KnPb for mask in masks]
         return (torch.stack(per_token, dim=1).permute(0, 1, 3, 4, 2),)

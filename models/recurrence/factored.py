@@ -6,7 +6,7 @@ from torch import Tensor
 from models.recurrence.blocks import block_scan
 from models.recurrence.normalisation import Normalisation
 from models.recurrence.scan import scan
-from models.recurrence.tokens import TokenSums, table_rows
+from models.recurrence.tokens import TokenSums, table_rows, with_padding
 
 
 def factored_scan(
@@ -28,38 +28,44 @@ def factored_scan(
 
 
 class _MultipliedOut(torch.autograd.Function):
-    """W1 diag(d) W2^T for every token: one matmul per trial, with the tokens' scaled W1 below each other."""
+    """W1 diag(d) W2^T for every token, one after the other: the scaled factors of all tokens and a pack of trials would
+    not stay in the cache."""
 
     @staticmethod
     def forward(ctx, out_KHF, gate_KRF, into_KHF):
-        scaled_KRHF = out_KHF[:, None] * gate_KRF[:, :, None]
-        ctx.save_for_backward(out_KHF, gate_KRF, into_KHF, scaled_KRHF)
-        table_KPH = torch.bmm(scaled_KRHF.flatten(1, 2), into_KHF.transpose(1, 2))
-        return table_KPH.unflatten(1, scaled_KRHF.shape[1:3])
+        ctx.save_for_backward(out_KHF, gate_KRF, into_KHF)
+        (K, H, _), R = out_KHF.shape, gate_KRF.shape[1]
+        table_RKHH, scaled_KHF = out_KHF.new_empty(R, K, H, H), torch.empty_like(out_KHF)
+        for table_KHH, gate_KF in zip(table_RKHH, gate_KRF.unbind(1), strict=True):
+            torch.mul(out_KHF, gate_KF[:, None], out=scaled_KHF)
+            torch.bmm(scaled_KHF, into_KHF.transpose(1, 2), out=table_KHH)
+        return table_RKHH.transpose(0, 1)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, g_KRHH):
-        out_KHF, gate_KRF, into_KHF, scaled_KRHF = ctx.saved_tensors
-        g_KPH = g_KRHH.flatten(1, 2)
-        g_into = torch.bmm(g_KPH.transpose(1, 2), scaled_KRHF.flatten(1, 2))
-        g_scaled = torch.bmm(g_KPH, into_KHF).view_as(scaled_KRHF)
-        # Done with the scaled factors, their memory is used again: fresh megabytes are slow to come by.
-        g_out = torch.mul(g_scaled, gate_KRF[:, :, None], out=scaled_KRHF).sum(1)
-        return g_out, g_scaled.mul_(out_KHF[:, None]).sum(2), g_into
+        out_KHF, gate_KRF, into_KHF = ctx.saved_tensors
+        g_out, g_into, buffer_KHF = torch.zeros_like(out_KHF), torch.zeros_like(into_KHF), torch.empty_like(out_KHF)
+        g_gates = []
+        for g_KHH, gate_KF in zip(g_KRHH.unbind(1), gate_KRF.unbind(1), strict=True):
+            scaled_KHF = torch.mul(out_KHF, gate_KF[:, None], out=buffer_KHF)
+            g_into.baddbmm_(g_KHH.transpose(1, 2), scaled_KHF)
+            g_scaled = torch.bmm(g_KHH, into_KHF, out=buffer_KHF)
+            g_out.addcmul_(g_scaled, gate_KF[:, None])
+            g_gates.append(g_scaled.mul_(out_KHF).sum(1))
+        return g_out, torch.stack(g_gates, dim=1), g_into
 
 
 class FactoredTransition:
     """Two matmuls per position, the same for every token, with the token's gates in between."""
 
     def __init__(self, tokens_KBT: Tensor, out_KHF: Tensor, gate_KRF: Tensor, into_KHF: Tensor):
-        K, R, F = gate_KRF.shape
+        self._tokens_KBT, self._R = tokens_KBT, gate_KRF.shape[1]
         self._out_KHF, self._into_KHF = out_KHF, into_KHF
-        self._gates = torch.nn.functional.pad(gate_KRF, (0, 0, 0, 1)).reshape(K * (R + 1), F)
-        self._rows_TKB = table_rows(tokens_KBT, R + 1)
-        self._padding_TKB1 = (tokens_KBT == R).permute(2, 0, 1).unsqueeze(-1)
-        self._g_gate = TokenSums(tokens_KBT, R)
-        self._back_TKBF: list[Tensor] = []
+        self._gates = with_padding(gate_KRF)
+        self._rows_TKB = table_rows(tokens_KBT, self._R + 1)
+        self._padding_TKB1 = (tokens_KBT == self._R).permute(2, 0, 1).unsqueeze(-1)
+        self._back_KBF: dict[int, Tensor] = {}
 
     def _gate(self, t: int) -> Tensor:
         rows_KB = self._rows_TKB[t]
@@ -70,17 +76,17 @@ class FactoredTransition:
         return torch.where(self._padding_TKB1[t], h_KBH, torch.bmm(factors_KBF, self._out_KHF.transpose(1, 2)))
 
     def backward(self, t: int, g_KBH: Tensor) -> Tensor:
-        back_KBF = torch.bmm(g_KBH, self._out_KHF)
-        self._back_TKBF.insert(0, back_KBF)
+        back_KBF = self._back_KBF[t] = torch.bmm(g_KBH, self._out_KHF)
         before = torch.bmm(back_KBF * self._gate(t), self._into_KHF.transpose(1, 2))
         return torch.where(self._padding_TKB1[t], g_KBH, before)
 
     def gradients(self, h_TKBH: Tensor, g_TKBH: Tensor) -> tuple[Tensor, ...]:
-        # The gate of padding is zero, so that a padded position adds nothing.
+        g_gate = TokenSums(self._tokens_KBT, self._R)
         g_out, g_into = torch.zeros_like(self._out_KHF), torch.zeros_like(self._into_KHF)
-        for t, (h_KBH, g_KBH, back_KBF) in enumerate(zip(h_TKBH, g_TKBH, self._back_TKBF, strict=True)):
-            gate_KBF, into_KBF = self._gate(t), torch.bmm(h_KBH, self._into_KHF)
-            self._g_gate.add(t, (into_KBF * back_KBF)[None])
+        for t, (h_KBH, g_KBH) in enumerate(zip(h_TKBH, g_TKBH, strict=True)):
+            into_KBF, back_KBF, gate_KBF = torch.bmm(h_KBH, self._into_KHF), self._back_KBF.pop(t), self._gate(t)
+            g_gate.add(t, (into_KBF * back_KBF)[None])
+            # The gate of padding is zero, so that a padded position adds nothing.
             g_out.baddbmm_(g_KBH.transpose(1, 2), into_KBF.mul_(gate_KBF))
-            g_into.baddbmm_(h_KBH.transpose(1, 2), gate_KBF.mul_(back_KBF))
-        return g_out, self._g_gate.total(), g_into
+            g_into.baddbmm_(h_KBH.transpose(1, 2), back_KBF.mul_(gate_KBF))
+        return g_out, g_gate.total(), g_into

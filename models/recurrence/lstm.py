@@ -1,50 +1,45 @@
-"""LSTM recurrence in torch.nn.LSTM's gate order (i, f, g, o), with one pre-activation per token; h_0 = c_0 = 0.
-
-Padding is read like any token: what it does to a state that has been taken already does not matter.
-"""
+"""LSTM recurrence in torch.nn.LSTM's gate order (i, f, g, o), with one pre-activation per token; h_0 = c_0 = 0."""
 
 import torch
 from torch import Tensor
 
-from models.recurrence.tokens import TokenSums, last_positions, table_rows
+from models.recurrence.reading import Reading
+from models.recurrence.tokens import with_padding
 
 
 def lstm_scan(input_KRG: Tensor, hidden_KGH: Tensor, tokens_KBT: Tensor) -> Tensor:
     """Final hidden states, (K, B, H); G = 4H gates. Without gradients, no past state is kept."""
+    reading = Reading(tokens_KBT, input_KRG.shape[1])
     if torch.is_grad_enabled() and (input_KRG.requires_grad or hidden_KGH.requires_grad):
-        return _LSTM.apply(input_KRG, hidden_KGH, tokens_KBT)
-    cell = _Cell(input_KRG, hidden_KGH, tokens_KBT)
-    h_KBH = c_KBH = cell.initial()
-    final_KBH = cell.initial()
-    for t in range(tokens_KBT.shape[2]):
-        h_KBH, c_KBH, *_ = cell.step(t, h_KBH, c_KBH)
-        final_KBH.addcmul_(cell.last_TKB1[t], h_KBH)
-    return final_KBH
+        return reading.restore(_LSTM.apply(input_KRG, hidden_KGH, reading))
+    cell = _Cell(input_KRG, hidden_KGH, reading)
+    h, c, final = cell.initial(), cell.initial(), cell.initial()
+    for t, num_samples in enumerate(reading.num_samples):
+        h, c, *_ = cell.step(t, h[:, :num_samples], c[:, :num_samples])
+        final[:, :num_samples].addcmul_(cell.is_last[t], h)
+    return reading.restore(final)
 
 
 class _Cell:
     """All four gates go through one sigmoid: tanh(x) = 2 sigmoid(2x) - 1, so that of the candidate g is read from
     doubled weights. On a CPU torch's tanh takes six times as long as its sigmoid."""
 
-    def __init__(self, input_KRG: Tensor, hidden_KGH: Tensor, tokens_KBT: Tensor):
-        K, R, G = input_KRG.shape
-        self._H = G // 4
-        table_KRG = torch.nn.functional.pad(input_KRG, (0, 0, 0, 1))
-        across_KHG = hidden_KGH.transpose(1, 2).clone(memory_format=torch.contiguous_format)
-        for weights in (table_KRG, across_KHG):
+    def __init__(self, input_KRG: Tensor, hidden_KGH: Tensor, reading: Reading):
+        self._reading = reading
+        self._H = hidden_KGH.shape[2]
+        self._table = with_padding(input_KRG)
+        self._across_KHG = hidden_KGH.transpose(1, 2).clone(memory_format=torch.contiguous_format)
+        for weights in (self._table, self._across_KHG):
             weights[..., 2 * self._H : 3 * self._H] *= 2
-        self._table, self._across_KHG = table_KRG.flatten(0, 1), across_KHG
-        self._rows_TKB = table_rows(tokens_KBT, R + 1)
+        self.is_last = reading.is_last(input_KRG.dtype)
         self._minus_one = -input_KRG.new_ones(())
-        self.last_TKB1 = last_positions(tokens_KBT, R, input_KRG.dtype)
 
     def initial(self) -> Tensor:
-        _, K, B = self._rows_TKB.shape
-        return self._table.new_zeros(K, B, self._H)
+        return self._table.new_zeros(len(self._across_KHG), self._reading.num_samples[0], self._H)
 
     def step(self, t: int, h_KBH: Tensor, c_KBH: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """The new hidden and cell state, then the activated gates and tanh(c) that backward wants."""
-        gates_KBG = self._table.index_select(0, self._rows_TKB[t].view(-1)).view(*c_KBH.shape[:2], -1)
+        gates_KBG = self._reading.look_up(t, self._table)
         if t > 0:
             gates_KBG.baddbmm_(h_KBH, self._across_KHG)
         i, f, g, o = gates_KBG.sigmoid_().chunk(4, dim=-1)
@@ -57,32 +52,33 @@ class _Cell:
 
 class _LSTM(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, input_KRG, hidden_KGH, tokens_KBT):
-        cell = _Cell(input_KRG, hidden_KGH, tokens_KBT)
-        h = c = cell.initial()
-        final = cell.initial()
+    def forward(ctx, input_KRG, hidden_KGH, reading):
+        cell = _Cell(input_KRG, hidden_KGH, reading)
+        h, c, final = cell.initial(), cell.initial(), cell.initial()
         steps = []
-        for t in range(tokens_KBT.shape[2]):
-            before = h, c
-            h, c, gates, tanh_c = cell.step(t, h, c)
-            final.addcmul_(cell.last_TKB1[t], h)
+        for t, num_samples in enumerate(reading.num_samples):
+            before = h[:, :num_samples], c[:, :num_samples]
+            h, c, gates, tanh_c = cell.step(t, *before)
+            final[:, :num_samples].addcmul_(cell.is_last[t], h)
             steps.append((*before, gates, tanh_c, h))
-        ctx.parts = hidden_KGH, TokenSums(tokens_KBT, input_KRG.shape[1]), cell.last_TKB1, steps
+        ctx.parts = hidden_KGH, reading, cell.is_last, steps
         return final
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, g_final):
-        hidden_KGH, g_input, last_TKB1, steps = ctx.parts
+        hidden_KGH, reading, is_last, steps = ctx.parts
         K, G, H = hidden_KGH.shape
-        g_h, g_c = torch.zeros_like(g_final), torch.zeros_like(g_final)
-        g_across = g_final.new_zeros(K, H, G)
-        g_gates = g_final.new_empty(*g_final.shape[:2], G)
-        g_i, g_f, g_g, g_o = g_gates.chunk(4, dim=-1)
+        g_input, g_across, all_g_c = reading.sums(), g_final.new_zeros(K, H, G), torch.zeros_like(g_final)
+        g_gates, buffers = None, [torch.empty_like(steps[0][2]) for _ in range(2)]
         for t in reversed(range(len(steps))):
             h_before, c_before, gates, tanh_c, h = steps[t]
-            i, f, g, o = gates.chunk(4, dim=-1)
-            g_h.addcmul_(last_TKB1[t], g_final)
+            g_h = g_final[:, : h.shape[1]] * is_last[t]
+            if g_gates is not None:
+                g_h[:, : g_gates.shape[1]].baddbmm_(g_gates, hidden_KGH)
+            g_c = all_g_c[:, : h.shape[1]]
+            g_gates = buffers[t % 2][:, : h.shape[1]]
+            (i, f, g, o), (g_i, g_f, g_g, g_o) = gates.chunk(4, dim=-1), g_gates.chunk(4, dim=-1)
             # The slope of a sigmoid s is s (1 - s), that of a tanh y is 1 - y^2; with x = g_c i g, for example, the
             # input gate's gradient is x - x i. So no slope needs a pass of its own.
             through_o = g_h * h
@@ -99,5 +95,4 @@ class _LSTM(torch.autograd.Function):
             g_input.add(t, g_gates[None])
             if t > 0:
                 g_across.baddbmm_(h_before.transpose(1, 2), g_gates)
-                g_h = torch.bmm(g_gates, hidden_KGH)
         return g_input.total(), g_across.transpose(1, 2), None

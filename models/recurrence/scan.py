@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from models.recurrence.normalisation import Normalisation
-from models.recurrence.tokens import TokenSums, table_rows
+from models.recurrence.tokens import TokenSums, table_rows, with_padding
 
 
 class Transition(Protocol):
@@ -41,7 +41,7 @@ def scan(
         return _Scan.apply(transition_type, normalisation, tokens_KBT, h0_KH, additive_KRH, *parameters)
     transition = transition_type(tokens_KBT, *parameters)
     additive = None if additive_KRH is None else _Additive(tokens_KBT, additive_KRH)
-    h_KBH = _spread(h0_KH, tokens_KBT)
+    h_KBH = h0_KH[:, None].expand(-1, tokens_KBT.shape[1], -1)
     for t in range(tokens_KBT.shape[2]):
         u_KBH = transition.forward(t, h_KBH)
         if additive is not None:
@@ -73,32 +73,26 @@ class _Scan(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx, g_KBH):
         transition, normalisation, additive, states_TKBH, scales = ctx.parts
-        T = len(scales)
         gradients_TKBH = torch.empty_like(states_TKBH[1:])
-        for t in reversed(range(T)):
+        for t in reversed(range(len(scales))):
             g_u = normalisation.backward(g_KBH, states_TKBH[t + 1], scales[t], out=gradients_TKBH[t])
             g_KBH = transition.backward(t, g_u)
-        g_h0 = g_KBH.sum(1)
         g_additive = None if additive is None else additive.gradient(gradients_TKBH)
-        return None, None, None, g_h0, g_additive, *transition.gradients(states_TKBH[:T], gradients_TKBH)
+        return None, None, None, g_KBH.sum(1), g_additive, *transition.gradients(states_TKBH[:-1], gradients_TKBH)
 
 
 class _Additive:
     """c(x_t): one vector per token, nothing for padding."""
 
     def __init__(self, tokens_KBT: Tensor, additive_KRH: Tensor):
-        K, R, H = additive_KRH.shape
-        self._table = torch.nn.functional.pad(additive_KRH, (0, 0, 0, 1)).reshape(K * (R + 1), H)
-        self._rows_TKB = table_rows(tokens_KBT, R + 1)
-        self._sums = TokenSums(tokens_KBT, R)
+        self._tokens_KBT, self._R = tokens_KBT, additive_KRH.shape[1]
+        self._table = with_padding(additive_KRH)
+        self._rows_TKB = table_rows(tokens_KBT, self._R + 1)
 
     def at(self, t: int) -> Tensor:
         return self._table[self._rows_TKB[t]]
 
     def gradient(self, g_TKBH: Tensor) -> Tensor:
-        self._sums.add(0, g_TKBH)
-        return self._sums.total()
-
-
-def _spread(h0_KH: Tensor, tokens_KBT: Tensor) -> Tensor:
-    return h0_KH[:, None].expand(-1, tokens_KBT.shape[1], -1)
+        sums = TokenSums(self._tokens_KBT, self._R)
+        sums.add(0, g_TKBH)
+        return sums.total()

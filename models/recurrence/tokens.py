@@ -4,22 +4,20 @@ import torch
 from torch import Tensor
 
 
+def on_host(x: Tensor) -> bool:
+    """Whether sizes read from a tensor cost nothing, and additions happen in order: on the CPU, not on a GPU."""
+    return x.device.type == "cpu"
+
+
 def table_rows(tokens_KBT: Tensor, num_rows: int) -> Tensor:
     """Rows (T, K, B) into a table of `num_rows` rows per trial, all trials' tables laid end to end."""
     offset_K = torch.arange(len(tokens_KBT), device=tokens_KBT.device) * num_rows
     return (tokens_KBT.permute(2, 0, 1) + offset_K[:, None]).contiguous()
 
 
-def last_positions(tokens_KBT: Tensor, num_readable: int, dtype: torch.dtype) -> Tensor:
-    """(T, K, B, 1): one where a sequence ends, zero elsewhere."""
-    end_KB = (tokens_KBT != num_readable).sum(2) - 1
-    position_T = torch.arange(tokens_KBT.shape[2], device=tokens_KBT.device)
-    return (end_KB == position_T[:, None, None]).to(dtype).unsqueeze(-1)
-
-
-def on_host(x: Tensor) -> bool:
-    """Whether sizes read from a tensor cost nothing, and additions happen in order: on the CPU, not on a GPU."""
-    return x.device.type == "cpu"
+def with_padding(table_KRG: Tensor) -> Tensor:
+    """Tables for `table_rows`, with one more row of zeros for padding: (K * (R + 1), G)."""
+    return torch.nn.functional.pad(table_KRG, (0, 0, 0, 1)).flatten(0, 1)
 
 
 class TokenSums:
@@ -37,14 +35,15 @@ class TokenSums:
             self._which_TKRB = tokens_KBT.permute(2, 0, 1)[:, :, None] == token_R[:, None]
 
     def add(self, t: int, x_TKBG: Tensor) -> None:
-        """The vectors of position t and however many follow it."""
-        T, K, _, G = x_TKBG.shape
+        """The vectors of position t and however many follow it, of the first samples or of all."""
+        T, K, B, G = x_TKBG.shape
         if self._total is None:
             self._total = x_TKBG.new_zeros(K, self._R + 1, G)
         if self._in_order:
-            self._total.view(-1, G).index_add_(0, self._rows_TKB[t : t + T].view(-1), x_TKBG.reshape(-1, G))
+            rows_TKB = self._rows_TKB[t : t + T, :, :B]
+            self._total.view(-1, G).index_add_(0, rows_TKB.reshape(-1), x_TKBG.reshape(-1, G))
         else:
-            for which_KRB, x_KBG in zip(self._which_TKRB[t : t + T], x_TKBG, strict=True):
+            for which_KRB, x_KBG in zip(self._which_TKRB[t : t + T, ..., :B], x_TKBG, strict=True):
                 self._total.baddbmm_(which_KRB.to(x_KBG.dtype), x_KBG)
 
     def total(self) -> Tensor:

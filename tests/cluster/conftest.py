@@ -75,9 +75,9 @@ class Cluster:
         return self.python(ALIVE.format(wanted=sorted(wanted), seconds=seconds), seconds + 30.0)
 
     def python(self, code: str, seconds: float = 60.0) -> Any:
-        """The JSON that a program prints on the head."""
+        """The JSON that a program on the head prints last: Ray may have things to say before."""
         command = f"python -c {shlex.quote(code)} 2> /dev/null"
-        return json.loads(self.hosts.run(self.hosts.head, command, seconds=seconds))
+        return json.loads(self.hosts.run(self.hosts.head, command, seconds=seconds).splitlines()[-1])
 
     def log(self) -> str:
         """The last that the head's autoscaler has to say, for when things go wrong."""

@@ -45,7 +45,7 @@ def test_a_driver_whose_number_another_process_was_given_is_dead(store):
         own = store.get_json(f"drivers/{lease.driver_id}.json")
     file_of(store, pid=os.getpid(), process_start=own["process_start"])
     assert drivers(store)[0].alive
-    file_of(store, pid=os.getppid(), process_start=own["process_start"])
+    file_of(store, pid=os.getpid(), process_start=str(int(own["process_start"]) - 1))
     assert not drivers(store)[0].alive
 
 
