@@ -32,7 +32,7 @@ from ray.tune.search.search_algorithm import SearchAlgorithm
 from orchestrator import provenance
 from orchestrator.errors import OrchError
 from orchestrator.failure import SAME_IN_A_ROW, Failure, TrialError, describe, worth_another_try
-from orchestrator.growth import Growth
+from orchestrator.growth import BOOTSTRAP, Growth
 from orchestrator.own import behind
 from orchestrator.store import Outcome, Store
 from orchestrator.work import Listener, Turn, Work
@@ -76,7 +76,7 @@ class BrokenSweep(OrchError):
     """Attempt after attempt fails alike."""
 
 
-DEVICES = ("auto", "cpu", "cuda")
+JOIN_SECONDS = 60.0
 
 
 def connect(num_cpus: int | None = None, gpus_per_trial: float = 1.0, device: str = "auto") -> Machines:
@@ -95,9 +95,16 @@ def connect(num_cpus: int | None = None, gpus_per_trial: float = 1.0, device: st
         try:
             ray.init(address=address, **quiet)
         except ConnectionError as error:
+            if "RAY_ADDRESS" not in os.environ:
+                raise OrchError(
+                    f"this machine was the head of a cluster that is down: ray up starts it again; to run on this"
+                    f" machine alone, remove {BOOTSTRAP}"
+                ) from None
             raise OrchError(
                 f"no Ray cluster answers at RAY_ADDRESS={address} ({error}): start it, or unset it"
             ) from None
+        address = ray.get_runtime_context().gcs_address
+        _wait_for_own_machines(growth)
     else:
         ray.init(address="local", num_cpus=num_cpus, include_dashboard=False, **quiet)
     try:
@@ -105,6 +112,15 @@ def connect(num_cpus: int | None = None, gpus_per_trial: float = 1.0, device: st
     except OrchError:
         ray.shutdown()
         raise
+
+
+def _wait_for_own_machines(growth: Growth | None) -> None:
+    """They join one by one for some seconds after `ray up` has returned; what they have decides what trials run on."""
+    until = time.monotonic() + JOIN_SECONDS
+    while growth and time.monotonic() < until:
+        if sum(node["Alive"] for node in ray.nodes()) > growth.own:  # they, and the head
+            break
+        time.sleep(0.5)
 
 
 def _machines(address: str | None, growth: Growth, gpus_per_trial: float, device: str) -> Machines:
@@ -161,6 +177,17 @@ def _patient_stops() -> Iterator[None]:
         yield
     finally:
         TuneController.__init__ = original  # type: ignore[method-assign]
+
+
+@contextmanager
+def _no_ray_on_stdout() -> Iterator[None]:
+    """Ray 2.60 prints word of a lost machine among our output, whatever `log_to_driver` says."""
+    original = ray._private.worker.print_to_stdstream
+    ray._private.worker.print_to_stdstream = lambda *arguments, **named: None
+    try:
+        yield
+    finally:
+        ray._private.worker.print_to_stdstream = original
 
 
 @contextmanager
@@ -245,7 +272,7 @@ def run(work: Sequence[Work], machines: Machines, options: RunOptions, listener:
                 checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
             ),
         )
-        with _losses_as_actor_errors(), _patient_stops():
+        with _losses_as_actor_errors(), _patient_stops(), _no_ray_on_stdout():
             tuner.fit()
     finally:
         del _RUNS[options.driver_id]

@@ -16,6 +16,8 @@ class Growth:
     kinds: tuple[tuple[Mapping[str, float], int], ...] = ()
     limit: int = 0
     """All kinds together."""
+    own: int = 0
+    """Machines of the user's own that are to be there from the start."""
 
     @classmethod
     def of_this_head(cls, path: str = BOOTSTRAP) -> "Growth | None":
@@ -35,7 +37,7 @@ class Growth:
             for name, kind in (config.get("available_node_types") or {}).items()
             if name != head
         ]
-        return cls(tuple(kinds), limit)
+        return cls(tuple(kinds), limit, len((config.get("provider") or {}).get("worker_ips") or ()))
 
     def total(self, resource: str) -> int:
         """With as many machines as there may be, of those that have most of it."""

@@ -1,5 +1,17 @@
+from pathlib import Path
+
 import pytest
 import torch
+
+RAY = ("engine/", "cluster/", "analysis/test_report.py")
+"""Where the tests stand that start Ray."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.is_relative_to(here) and str(item.path.relative_to(here)).startswith(RAY):
+            item.add_marker(pytest.mark.ray)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -14,7 +14,7 @@ from models.recurrence.tokens import TokenSums, on_host, table_rows
 
 LARGEST_ELEMENTWISE_BLOCK = 4
 LARGEST_SUMMED_BLOCK = 128
-_CHUNK_ELEMENTS = 1 << 15
+_CHUNK_ELEMENTS = 1 << 17
 
 
 def block_scan(

@@ -15,7 +15,6 @@ from tests.engine.conftest import wait_for
 
 pytestmark = pytest.mark.cluster
 
-ORCH = "RAY_ADDRESS=auto orch"
 WHERE_AM_I = """
 import json, os, ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -78,7 +77,7 @@ def test_a_machine_lost_in_mid_sweep_costs_no_trial(cluster: Cluster):
     hosts, store = cluster.hosts, cluster.store
     wanted = {planned.trial.id for planned in make_plan(["frozen-parity"], "smoke", [], None).trials}
     lost = hosts.workers[0]
-    command = f"{ORCH} sweep frozen-parity --scale smoke --checkpoint-seconds 0.2"
+    command = "orch sweep frozen-parity --scale smoke --checkpoint-seconds 0.2"
     sweep = hosts.login(hosts.head, command)
     trial_id = wait_for(lambda: checkpointed_on(store, lost))
     hosts.kill(lost)
@@ -107,13 +106,13 @@ def test_a_machine_that_comes_back_joins_again(cluster: Cluster):
 def test_a_head_that_dies_is_launched_again_and_resume_goes_on(cluster: Cluster):
     hosts, store = cluster.hosts, cluster.store
     before = Counter(Store.open(store).done())
-    sweep = f"{ORCH} sweep main --scale smoke --where model=rnn,modulus=2 --checkpoint-seconds 0.2"
+    sweep = "orch sweep main --scale smoke --where model=rnn,modulus=2 --checkpoint-seconds 0.2"
     hosts.login(hosts.head, sweep)
     trial_id = wait_for(lambda: checkpointed_on(store, hosts.head))
     hosts.kill(hosts.head)
     hosts.start(hosts.head)
     cluster.up()
-    hosts.run(hosts.head, f"{ORCH} resume")
+    hosts.run(hosts.head, "orch resume")
     wanted = {planned.trial.id for planned in make_plan(["main"], "smoke", ["model=rnn,modulus=2"], None).trials}
     assert rows_on_disk(store) == before + Counter(wanted)
     assert trial_id in resumed(store)

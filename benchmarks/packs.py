@@ -1,0 +1,128 @@
+"""What packs gain: trials per minute in packs of 1, 3 and 9, for every model that packs, on one core, in one run.
+
+A trial is a short piece of an ordinary one: at width 64 of the laptop scale's, at width 256 of the paper scale's. It has
+its share of validations and final tests, so that their part of the time is what it is in a whole trial. Packs of all
+sizes take turns, and of each the fastest turn counts. A pack is three learning rates by three seeds.
+
+Usage: python benchmarks/packs.py [--quick] [--figure packs.svg]
+"""
+
+import argparse
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from matplotlib.figure import Figure
+
+from orchestrator.packing import pack_size
+from orchestrator.scales import LAPTOP, PAPER, Scale
+from orchestrator.training import Training
+from orchestrator.trial import Trial, make_trial
+
+MODELS: dict[str, tuple[str, dict[str, Any]]] = {
+    "block diagonal (1)": ("block_diagonal", {"block_size": 1}),
+    "block diagonal (2)": ("block_diagonal", {"block_size": 2}),
+    "block diagonal (8)": ("block_diagonal", {"block_size": 8}),
+    "rotation": ("rotation", {}),
+    "rnn": ("rnn", {}),
+    "lstm": ("lstm", {}),
+    "factored (256)": ("factored", {"rank": 256}),
+    "bilinear": ("bilinear", {}),
+}
+SIZES = (1, 3, 9)
+STEPS = {64: 200, 256: 20}
+SCALES: dict[int, Scale] = {64: LAPTOP, 256: PAPER}
+
+
+def trials(model: str, width: int, steps: int) -> list[Trial]:
+    """Nine that stack. A whole trial is tested at all lengths once; this piece, on as many positions as are its share."""
+    name, settings = MODELS[model]
+    scale = SCALES[width]
+    eval_every = min(scale.eval_every, steps)
+    whole = make_trial("modular_addition", name, modulus=5, width=width, **settings)
+    num_positions = sum(whole.task.num_tokens(length) for length in whole.tested_lengths)
+    piece = {
+        "steps": steps,
+        "eval_every": eval_every,
+        "validation_samples": scale.samples * eval_every // scale.eval_every,
+        "test_samples": scale.samples,
+        "test_length": max(1, num_positions * steps // scale.steps),
+        "curve_lengths": (),
+        "stop_loss": 0.0,
+    }
+    return [
+        make_trial(
+            "modular_addition",
+            name,
+            modulus=5,
+            width=width,
+            learning_rate=rate,
+            init_seed=seed,
+            data_seed=seed,
+            **settings,
+            **piece,
+        )
+        for rate in (1e-3, 1e-4, 1e-5)
+        for seed in (0, 1, 2)
+    ]
+
+
+def seconds(pack: list[Trial]) -> float:
+    started = time.perf_counter()
+    training = Training(pack)
+    while not training.finished:
+        training.advance()
+    return time.perf_counter() - started
+
+
+def measure(model: str, width: int, steps: int, turns: int) -> dict[int, float]:
+    """Trials per minute by pack size. Small packs are quick, and take more turns: all have the same chances of an
+    undisturbed one."""
+    pack = trials(model, width, steps)
+    best = dict.fromkeys(SIZES, float("inf"))
+    for _ in range(turns):
+        for size in SIZES:
+            for _ in range(SIZES[-1] // size):
+                best[size] = min(best[size], seconds(pack[:size]))
+    return {size: 60 * size / taken for size, taken in best.items()}
+
+
+def draw(rates: dict[tuple[str, int], dict[int, float]]) -> Figure:
+    widths = sorted({width for _, width in rates})
+    figure = Figure(figsize=(4.5 * len(widths), 3.6), layout="constrained")
+    panels = figure.subplots(1, len(widths), sharey=True, squeeze=False)[0]
+    for panel, width in zip(panels, widths, strict=True):
+        for model in MODELS:
+            found = rates[model, width]
+            panel.plot(SIZES, [found[size] / found[1] for size in SIZES], marker="o", label=model)
+        panel.axhline(1, color="0.7", linewidth=0.8, zorder=0)
+        panel.set(title=f"width {width}", xlabel="trials in a pack", xticks=SIZES)
+    panels[0].set_ylabel("trials per minute, pack of one = 1")
+    panels[-1].legend(fontsize="small", frameon=False)
+    return figure
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="width 64 only, two turns of a quarter of the steps")
+    parser.add_argument("--figure", type=Path, help="where to write a figure; its suffix says what kind")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    rates = {}
+    heads = "".join(f"{f'pack of {size}':>12}" for size in SIZES)
+    for width, steps in ({64: 50} if options.quick else STEPS).items():
+        print(f"\nwidth {width}: trials of {steps} steps per minute, one core")
+        print(f"{'':20}{heads}{'3 : 1':>9}{'9 : 1':>9}{'chosen size':>14}")
+        for model in MODELS:
+            found = rates[model, width] = measure(model, width, steps, turns=2 if options.quick else 3)
+            columns = "".join(f"{found[size]:12.1f}" for size in SIZES)
+            ratios = "".join(f"{found[size] / found[1]:9.2f}" for size in SIZES[1:])
+            chosen = pack_size(trials(model, width, steps)[0], num_available=SIZES[-1])
+            print(f"{model:20}{columns}{ratios}{chosen:14}", flush=True)
+    if options.figure is not None:
+        draw(rates).savefig(options.figure)
+
+
+if __name__ == "__main__":
+    main()
