@@ -23,10 +23,9 @@ demo: $(READY)
 	@echo '  $(BIN)/orch plan main --scale laptop                                   # what a sweep would take'
 	@echo '  $(BIN)/orch sweep main --where model=rotation,modulus=5                # and a part of it'
 
-# Tests that start Ray have the cores to themselves; the others share them.
+# Tests that start Ray wait a lot: one after the other, with the others beside them.
 test: $(READY)
-	$(BIN)/pytest -m 'not ray' -n 2
-	$(BIN)/pytest -m ray
+	$(BIN)/pytest --numprocesses 2 --dist loadgroup
 
 # Those that launch machines, real or stood in for. They are part of `make test` too.
 test-cluster: $(READY)

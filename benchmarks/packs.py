@@ -1,8 +1,8 @@
 """What packs gain: trials per minute in packs of 1, 3 and 9, for every model that packs, on one core, in one run.
 
-A trial is a short piece of an ordinary one: at width 64 of the laptop scale's, at width 256 of the paper scale's. It has
-its share of validations and final tests, so that their part of the time is what it is in a whole trial. Packs of all
-sizes take turns, and of each the fastest turn counts. A pack is three learning rates by three seeds.
+A trial is a short piece of an ordinary one: at width 64 of the laptop scale's, at width 256 of the paper scale's. It
+has its share of validations and final tests, so that their part of the time is what it is in a whole trial. Packs of
+all sizes take turns, and of each the fastest turn counts. A pack is three learning rates by three seeds.
 
 Usage: python benchmarks/packs.py [--quick] [--figure packs.svg]
 """
@@ -36,7 +36,7 @@ SCALES: dict[int, Scale] = {64: LAPTOP, 256: PAPER}
 
 
 def trials(model: str, width: int, steps: int) -> list[Trial]:
-    """Nine that stack. A whole trial is tested at all lengths once; this piece, on as many positions as are its share."""
+    """Nine that stack. A whole trial is tested at all lengths once; this piece, at its share of all their positions."""
     name, settings = MODELS[model]
     scale = SCALES[width]
     eval_every = min(scale.eval_every, steps)

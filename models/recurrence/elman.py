@@ -59,15 +59,15 @@ class _Elman(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx, g_final):
         hidden_KHH, reading, is_last, steps = ctx.parts
-        g_input, g_across, g_u = reading.sums(), torch.zeros_like(hidden_KHH), None
+        g_input, g_across, g_before = reading.sums(), torch.zeros_like(hidden_KHH), g_final[:, :0]
         for t in reversed(range(len(steps))):
             before, h = steps[t]
             g_h = g_final[:, : h.shape[1]] * is_last[t]
-            if g_u is not None:
-                g_h[:, : g_u.shape[1]].baddbmm_(g_u, hidden_KHH)
+            g_h[:, : g_before.shape[1]] += g_before
             g_u = torch.addcmul(g_h, g_h * h, h, value=-1)
             # Summed while at hand: a pack's gradients of all positions would not stay in the cache.
             g_input.add(t, g_u[None])
             if t > 0:
                 g_across.baddbmm_(before.transpose(1, 2), g_u)
+                g_before = torch.bmm(g_u, hidden_KHH)
         return g_input.total(), g_across.transpose(1, 2), None

@@ -70,14 +70,13 @@ class _LSTM(torch.autograd.Function):
         hidden_KGH, reading, is_last, steps = ctx.parts
         K, G, H = hidden_KGH.shape
         g_input, g_across, all_g_c = reading.sums(), g_final.new_zeros(K, H, G), torch.zeros_like(g_final)
-        g_gates, buffers = None, [torch.empty_like(steps[0][2]) for _ in range(2)]
+        g_before, all_g_gates = g_final[:, :0], torch.empty_like(steps[0][2])
         for t in reversed(range(len(steps))):
             h_before, c_before, gates, tanh_c, h = steps[t]
-            g_h = g_final[:, : h.shape[1]] * is_last[t]
-            if g_gates is not None:
-                g_h[:, : g_gates.shape[1]].baddbmm_(g_gates, hidden_KGH)
-            g_c = all_g_c[:, : h.shape[1]]
-            g_gates = buffers[t % 2][:, : h.shape[1]]
+            read = slice(h.shape[1])
+            g_h = g_final[:, read] * is_last[t]
+            g_h[:, : g_before.shape[1]] += g_before
+            g_c, g_gates = all_g_c[:, read], all_g_gates[:, read]
             (i, f, g, o), (g_i, g_f, g_g, g_o) = gates.chunk(4, dim=-1), g_gates.chunk(4, dim=-1)
             # The slope of a sigmoid s is s (1 - s), that of a tanh y is 1 - y^2; with x = g_c i g, for example, the
             # input gate's gradient is x - x i. So no slope needs a pass of its own.
@@ -95,4 +94,5 @@ class _LSTM(torch.autograd.Function):
             g_input.add(t, g_gates[None])
             if t > 0:
                 g_across.baddbmm_(h_before.transpose(1, 2), g_gates)
+                g_before = torch.bmm(g_gates, hidden_KGH)
         return g_input.total(), g_across.transpose(1, 2), None
