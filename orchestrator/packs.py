@@ -20,10 +20,7 @@ def make_packs(planned: Iterable[PlannedTrial], device: str, most: int | None = 
             kinds.setdefault(each.trial.stackable(), []).append(each)
     packs = []
     for members in kinds.values():
-        size = pack_size(members[0].trial, len(members), device)
-        size = size if most is None else min(size, most)
-        # Sizes as equal as can be: of ten trials in packs of at most nine, two fives.
-        count = -(-len(members) // size)
-        packs += [members[position::count] for position in range(count)]
+        size = pack_size(members[0].trial, len(members), device, most)
+        packs += [members[start : start + size] for start in range(0, len(members), size)]
     packs.sort(key=lambda pack: -sum(each.seconds for each in pack))
     return [Work([each.trial]) for each in canaries.values()] + [Work([each.trial for each in pack]) for pack in packs]

@@ -3,20 +3,20 @@
 import torch
 from torch import Tensor
 
-from models.recurrence.reading import Reading
+from models.recurrence.reading import Position, Reading
 from models.recurrence.tokens import with_padding
 
 
 def elman_scan(input_KRH: Tensor, hidden_KHH: Tensor, tokens_KBT: Tensor) -> Tensor:
     """Final states, (K, B, H). Without gradients, no past state is kept."""
-    reading = Reading(tokens_KBT, input_KRH.shape[1])
+    reading = Reading(tokens_KBT, input_KRH.shape[1], input_KRH.dtype)
     if torch.is_grad_enabled() and (input_KRH.requires_grad or hidden_KHH.requires_grad):
         return reading.restore(_Elman.apply(input_KRH, hidden_KHH, reading))
-    cell = _Cell(input_KRH, hidden_KHH, reading)
-    h, final = cell.initial(), cell.initial()
-    for t, num_samples in enumerate(reading.num_samples):
-        h = cell.step(t, h[:, :num_samples])
-        final[:, :num_samples].addcmul_(cell.is_last[t], h)
+    cell = _Cell(input_KRH, hidden_KHH)
+    h, final = (input_KRH.new_zeros(*tokens_KBT.shape[:2], input_KRH.shape[2]) for _ in range(2))
+    for position in reading.positions:
+        h = cell.step(position, h)
+        position.keep_last(h, final)
     return reading.restore(final)
 
 
@@ -24,50 +24,44 @@ class _Cell:
     """tanh(x) is taken as 2 sigmoid(2x) - 1, from doubled weights: on a CPU torch's tanh takes six times as long as its
     sigmoid."""
 
-    def __init__(self, input_KRH: Tensor, hidden_KHH: Tensor, reading: Reading):
-        self._reading = reading
+    def __init__(self, input_KRH: Tensor, hidden_KHH: Tensor):
         self._table = with_padding(2 * input_KRH)
         self._across_KHH = 2 * hidden_KHH.transpose(1, 2)
-        self.is_last = reading.is_last(input_KRH.dtype)
         self._minus_one = -input_KRH.new_ones(())
 
-    def initial(self) -> Tensor:
-        return self._table.new_zeros(len(self._across_KHH), self._reading.num_samples[0], self._table.shape[1])
-
-    def step(self, t: int, h_KBH: Tensor) -> Tensor:
-        new_KBH = self._reading.look_up(t, self._table)
-        if t > 0:
-            new_KBH.baddbmm_(h_KBH, self._across_KHH)
+    def step(self, position: Position, h_KBH: Tensor) -> Tensor:
+        new_KBH = position.look_up(self._table).baddbmm_(h_KBH[:, : position.num_samples], self._across_KHH)
         return torch.add(self._minus_one, new_KBH.sigmoid_(), alpha=2, out=new_KBH)
 
 
 class _Elman(torch.autograd.Function):
     @staticmethod
     def forward(ctx, input_KRH, hidden_KHH, reading):
-        cell = _Cell(input_KRH, hidden_KHH, reading)
-        h, final = cell.initial(), cell.initial()
+        cell = _Cell(input_KRH, hidden_KHH)
+        h, final = (
+            input_KRH.new_zeros(len(input_KRH), reading.positions[0].num_samples, input_KRH.shape[2]) for _ in range(2)
+        )
         steps = []
-        for t, num_samples in enumerate(reading.num_samples):
-            before = h[:, :num_samples]
-            h = cell.step(t, before)
-            final[:, :num_samples].addcmul_(cell.is_last[t], h)
-            steps.append((before, h))
-        ctx.parts = hidden_KHH, reading, cell.is_last, steps
+        for position in reading.positions:
+            before = h[:, : position.num_samples]
+            h = cell.step(position, before)
+            position.keep_last(h, final)
+            steps.append((position, before, h))
+        ctx.parts = hidden_KHH, reading, steps
         return final
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, g_final):
-        hidden_KHH, reading, is_last, steps = ctx.parts
-        g_input, g_across, g_before = reading.sums(), torch.zeros_like(hidden_KHH), g_final[:, :0]
+        hidden_KHH, reading, steps = ctx.parts
+        g_input, g_across, g_h = reading.sums(), torch.zeros_like(hidden_KHH), None
         for t in reversed(range(len(steps))):
-            before, h = steps[t]
-            g_h = g_final[:, : h.shape[1]] * is_last[t]
-            g_h[:, : g_before.shape[1]] += g_before
+            position, before, h = steps[t]
+            g_h = position.join_last(g_h, g_final)
             g_u = torch.addcmul(g_h, g_h * h, h, value=-1)
             # Summed while at hand: a pack's gradients of all positions would not stay in the cache.
             g_input.add(t, g_u[None])
             if t > 0:
                 g_across.baddbmm_(before.transpose(1, 2), g_u)
-                g_before = torch.bmm(g_u, hidden_KHH)
+                g_h = torch.bmm(g_u, hidden_KHH)
         return g_input.total(), g_across.transpose(1, 2), None

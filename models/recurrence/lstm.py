@@ -3,20 +3,20 @@
 import torch
 from torch import Tensor
 
-from models.recurrence.reading import Reading
+from models.recurrence.reading import Position, Reading
 from models.recurrence.tokens import with_padding
 
 
 def lstm_scan(input_KRG: Tensor, hidden_KGH: Tensor, tokens_KBT: Tensor) -> Tensor:
     """Final hidden states, (K, B, H); G = 4H gates. Without gradients, no past state is kept."""
-    reading = Reading(tokens_KBT, input_KRG.shape[1])
+    reading = Reading(tokens_KBT, input_KRG.shape[1], input_KRG.dtype)
     if torch.is_grad_enabled() and (input_KRG.requires_grad or hidden_KGH.requires_grad):
         return reading.restore(_LSTM.apply(input_KRG, hidden_KGH, reading))
-    cell = _Cell(input_KRG, hidden_KGH, reading)
-    h, c, final = cell.initial(), cell.initial(), cell.initial()
-    for t, num_samples in enumerate(reading.num_samples):
-        h, c, *_ = cell.step(t, h[:, :num_samples], c[:, :num_samples])
-        final[:, :num_samples].addcmul_(cell.is_last[t], h)
+    cell = _Cell(input_KRG, hidden_KGH)
+    h, c, final = (input_KRG.new_zeros(*tokens_KBT.shape[:2], hidden_KGH.shape[2]) for _ in range(3))
+    for position in reading.positions:
+        h, c, *_ = cell.step(position, h, c)
+        position.keep_last(h, final)
     return reading.restore(final)
 
 
@@ -24,24 +24,18 @@ class _Cell:
     """All four gates go through one sigmoid: tanh(x) = 2 sigmoid(2x) - 1, so that of the candidate g is read from
     doubled weights. On a CPU torch's tanh takes six times as long as its sigmoid."""
 
-    def __init__(self, input_KRG: Tensor, hidden_KGH: Tensor, reading: Reading):
-        self._reading = reading
-        self._H = hidden_KGH.shape[2]
+    def __init__(self, input_KRG: Tensor, hidden_KGH: Tensor):
+        H = hidden_KGH.shape[2]
         self._table = with_padding(input_KRG)
         self._across_KHG = hidden_KGH.transpose(1, 2).clone(memory_format=torch.contiguous_format)
         for weights in (self._table, self._across_KHG):
-            weights[..., 2 * self._H : 3 * self._H] *= 2
-        self.is_last = reading.is_last(input_KRG.dtype)
+            weights[..., 2 * H : 3 * H] *= 2
         self._minus_one = -input_KRG.new_ones(())
 
-    def initial(self) -> Tensor:
-        return self._table.new_zeros(len(self._across_KHG), self._reading.num_samples[0], self._H)
-
-    def step(self, t: int, h_KBH: Tensor, c_KBH: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def step(self, position: Position, h_KBH: Tensor, c_KBH: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """The new hidden and cell state, then the activated gates and tanh(c) that backward wants."""
-        gates_KBG = self._reading.look_up(t, self._table)
-        if t > 0:
-            gates_KBG.baddbmm_(h_KBH, self._across_KHG)
+        h_KBH, c_KBH = h_KBH[:, : position.num_samples], c_KBH[:, : position.num_samples]
+        gates_KBG = position.look_up(self._table).baddbmm_(h_KBH, self._across_KHG)
         i, f, g, o = gates_KBG.sigmoid_().chunk(4, dim=-1)
         torch.add(self._minus_one, g, alpha=2, out=g)
         new_c = torch.mul(f, c_KBH).addcmul_(i, g)
@@ -53,30 +47,29 @@ class _Cell:
 class _LSTM(torch.autograd.Function):
     @staticmethod
     def forward(ctx, input_KRG, hidden_KGH, reading):
-        cell = _Cell(input_KRG, hidden_KGH, reading)
-        h, c, final = cell.initial(), cell.initial(), cell.initial()
+        K, B, H = len(input_KRG), reading.positions[0].num_samples, hidden_KGH.shape[2]
+        cell = _Cell(input_KRG, hidden_KGH)
+        h, c, final = (input_KRG.new_zeros(K, B, H) for _ in range(3))
         steps = []
-        for t, num_samples in enumerate(reading.num_samples):
-            before = h[:, :num_samples], c[:, :num_samples]
-            h, c, gates, tanh_c = cell.step(t, *before)
-            final[:, :num_samples].addcmul_(cell.is_last[t], h)
-            steps.append((*before, gates, tanh_c, h))
-        ctx.parts = hidden_KGH, reading, cell.is_last, steps
+        for position in reading.positions:
+            before = h[:, : position.num_samples], c[:, : position.num_samples]
+            h, c, gates, tanh_c = cell.step(position, *before)
+            position.keep_last(h, final)
+            steps.append((position, *before, gates, tanh_c, h))
+        ctx.parts = hidden_KGH, reading, steps
         return final
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, g_final):
-        hidden_KGH, reading, is_last, steps = ctx.parts
+        hidden_KGH, reading, steps = ctx.parts
         K, G, H = hidden_KGH.shape
-        g_input, g_across, all_g_c = reading.sums(), g_final.new_zeros(K, H, G), torch.zeros_like(g_final)
-        g_before, all_g_gates = g_final[:, :0], torch.empty_like(steps[0][2])
+        g_input, g_across, g_h = reading.sums(), g_final.new_zeros(K, H, G), None
+        all_g_c, all_g_gates = torch.zeros_like(g_final), g_final.new_empty(*g_final.shape[:2], G)
         for t in reversed(range(len(steps))):
-            h_before, c_before, gates, tanh_c, h = steps[t]
-            read = slice(h.shape[1])
-            g_h = g_final[:, read] * is_last[t]
-            g_h[:, : g_before.shape[1]] += g_before
-            g_c, g_gates = all_g_c[:, read], all_g_gates[:, read]
+            position, h_before, c_before, gates, tanh_c, h = steps[t]
+            g_h = position.join_last(g_h, g_final)
+            g_c, g_gates = all_g_c[:, : position.num_samples], all_g_gates[:, : position.num_samples]
             (i, f, g, o), (g_i, g_f, g_g, g_o) = gates.chunk(4, dim=-1), g_gates.chunk(4, dim=-1)
             # The slope of a sigmoid s is s (1 - s), that of a tanh y is 1 - y^2; with x = g_c i g, for example, the
             # input gate's gradient is x - x i. So no slope needs a pass of its own.
@@ -94,5 +87,5 @@ class _LSTM(torch.autograd.Function):
             g_input.add(t, g_gates[None])
             if t > 0:
                 g_across.baddbmm_(h_before.transpose(1, 2), g_gates)
-                g_before = torch.bmm(g_gates, hidden_KGH)
+                g_h = torch.bmm(g_gates, hidden_KGH)
         return g_input.total(), g_across.transpose(1, 2), None
