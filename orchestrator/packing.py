@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from models import ModelConfig, Vocabulary
 from orchestrator.trial import Trial
 
-WORTH_IT = 1.1
+WORTH_IT = 1.2
 """A pack must promise at least this much: a smaller gain drowns in its costs to the schedule."""
 
 

@@ -97,7 +97,7 @@ class Training:
                 for stack, name in zip(stacks, self._trained, strict=True):
                     stack.copy_(torch.stack([member[name] for member in members]))
         self._data = training_data(trials, self._sampler)
-        self._losses_SK = torch.zeros(first.eval_every, len(trials), device=self.device)
+        self._losses_KS = torch.zeros(len(trials), first.eval_every, device=self.device)
 
     @property
     def finished(self) -> bool:
@@ -124,15 +124,15 @@ class Training:
         tokens_KBT, end_KB, target_KB = self._data.batch(self.step)
         loss_K = per_trial_loss(self.network(tokens_KBT, end_KB), target_KB).mean(1)
         self._adam.update(torch.autograd.grad(loss_K.sum(), self._parameters))
-        self._losses_SK[self.step % len(self._losses_SK)] = loss_K.detach()
+        self._losses_KS[:, self.step % self._losses_KS.shape[1]] = loss_K.detach()
         self.step += 1
 
     def _validate(self, started: float) -> None:
         scores = evaluate(self.network, self._sets.validation)
         # After a resume between two validations the earlier losses are gone; the mean is over what was seen here.
-        last = (self.step - 1) % len(self._losses_SK) + 1
-        seen = self._losses_SK[max(0, last - (self.step - self._began)) : last]
-        train_losses = seen.mean(0).tolist()
+        last = (self.step - 1) % self._losses_KS.shape[1] + 1
+        seen = self._losses_KS[:, max(0, last - (self.step - self._began)) : last]
+        train_losses = seen.mean(1).tolist()
         self._count_time(started)
         leaving = {}
         for position, (member, score, train_loss) in enumerate(zip(self.members, scores, train_losses, strict=True)):

@@ -1,7 +1,7 @@
 """Recurrences over token sequences, stacked over trials, with hand-written backward passes.
 
 What makes them fast: the vocabulary is tiny, so whatever depends on the input alone is computed once per token and
-looked up; and a parameter's gradient is accumulated once per sequence, not once per position.
+looked up; an operation serves all trials of a stack at once; and gradients are summed by matmuls.
 """
 
 from models.recurrence.blocks import block_scan

@@ -9,13 +9,13 @@ from models.recurrence.tokens import with_padding
 
 def elman_scan(input_KRH: Tensor, hidden_KHH: Tensor, tokens_KBT: Tensor) -> Tensor:
     """Final states, (K, B, H). Without gradients, no past state is kept."""
-    reading = Reading(tokens_KBT, input_KRH.shape[1], input_KRH.dtype)
+    reading = Reading(tokens_KBT, input_KRH.shape[1], hidden_KHH)
     if torch.is_grad_enabled() and (input_KRH.requires_grad or hidden_KHH.requires_grad):
         return reading.restore(_Elman.apply(input_KRH, hidden_KHH, reading))
     cell = _Cell(input_KRH, hidden_KHH)
     h, final = (input_KRH.new_zeros(*tokens_KBT.shape[:2], input_KRH.shape[2]) for _ in range(2))
     for position in reading.positions:
-        h = cell.step(position, h)
+        h = cell.step(position, h[:, : position.num_samples])
         position.keep_last(h, final)
     return reading.restore(final)
 
@@ -30,7 +30,7 @@ class _Cell:
         self._minus_one = -input_KRH.new_ones(())
 
     def step(self, position: Position, h_KBH: Tensor) -> Tensor:
-        new_KBH = position.look_up(self._table).baddbmm_(h_KBH[:, : position.num_samples], self._across_KHH)
+        new_KBH = position.look_up(self._table).baddbmm_(h_KBH, self._across_KHH)
         return torch.add(self._minus_one, new_KBH.sigmoid_(), alpha=2, out=new_KBH)
 
 
@@ -47,21 +47,21 @@ class _Elman(torch.autograd.Function):
             h = cell.step(position, before)
             position.keep_last(h, final)
             steps.append((position, before, h))
-        ctx.parts = hidden_KHH, reading, steps
+        ctx.parts, ctx.num_readable = (hidden_KHH, steps), input_KRH.shape[1]
         return final
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, g_final):
-        hidden_KHH, reading, steps = ctx.parts
-        g_input, g_across, g_h = reading.sums(), torch.zeros_like(hidden_KHH), None
+        (hidden_KHH, steps), (K, _, H), R = ctx.parts, g_final.shape, ctx.num_readable
+        g_input, g_across, g_h = g_final.new_zeros(K, R + 1, H), torch.zeros_like(hidden_KHH), None
         for t in reversed(range(len(steps))):
             position, before, h = steps[t]
             g_h = position.join_last(g_h, g_final)
             g_u = torch.addcmul(g_h, g_h * h, h, value=-1)
             # Summed while at hand: a pack's gradients of all positions would not stay in the cache.
-            g_input.add(t, g_u[None])
+            position.add_up(g_u, g_input)
             if t > 0:
                 g_across.baddbmm_(before.transpose(1, 2), g_u)
                 g_h = torch.bmm(g_u, hidden_KHH)
-        return g_input.total(), g_across.transpose(1, 2), None
+        return g_input[:, :R], g_across.transpose(1, 2), None

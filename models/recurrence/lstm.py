@@ -9,13 +9,13 @@ from models.recurrence.tokens import with_padding
 
 def lstm_scan(input_KRG: Tensor, hidden_KGH: Tensor, tokens_KBT: Tensor) -> Tensor:
     """Final hidden states, (K, B, H); G = 4H gates. Without gradients, no past state is kept."""
-    reading = Reading(tokens_KBT, input_KRG.shape[1], input_KRG.dtype)
+    reading = Reading(tokens_KBT, input_KRG.shape[1], hidden_KGH)
     if torch.is_grad_enabled() and (input_KRG.requires_grad or hidden_KGH.requires_grad):
         return reading.restore(_LSTM.apply(input_KRG, hidden_KGH, reading))
     cell = _Cell(input_KRG, hidden_KGH)
     h, c, final = (input_KRG.new_zeros(*tokens_KBT.shape[:2], hidden_KGH.shape[2]) for _ in range(3))
     for position in reading.positions:
-        h, c, *_ = cell.step(position, h, c)
+        h, c, *_ = cell.step(position, h[:, : position.num_samples], c[:, : position.num_samples])
         position.keep_last(h, final)
     return reading.restore(final)
 
@@ -34,7 +34,6 @@ class _Cell:
 
     def step(self, position: Position, h_KBH: Tensor, c_KBH: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """The new hidden and cell state, then the activated gates and tanh(c) that backward wants."""
-        h_KBH, c_KBH = h_KBH[:, : position.num_samples], c_KBH[:, : position.num_samples]
         gates_KBG = position.look_up(self._table).baddbmm_(h_KBH, self._across_KHG)
         i, f, g, o = gates_KBG.sigmoid_().chunk(4, dim=-1)
         torch.add(self._minus_one, g, alpha=2, out=g)
@@ -56,20 +55,25 @@ class _LSTM(torch.autograd.Function):
             h, c, gates, tanh_c = cell.step(position, *before)
             position.keep_last(h, final)
             steps.append((position, *before, gates, tanh_c, h))
-        ctx.parts = hidden_KGH, reading, steps
+        ctx.parts, ctx.num_readable = (hidden_KGH, steps), input_KRG.shape[1]
         return final
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, g_final):
-        hidden_KGH, reading, steps = ctx.parts
-        K, G, H = hidden_KGH.shape
-        g_input, g_across, g_h = reading.sums(), g_final.new_zeros(K, H, G), None
-        all_g_c, all_g_gates = torch.zeros_like(g_final), g_final.new_empty(*g_final.shape[:2], G)
+        hidden_KGH, steps = ctx.parts
+        (K, G, H), R = hidden_KGH.shape, ctx.num_readable
+        g_input, g_across, all_g_c = (
+            g_final.new_zeros(K, R + 1, G),
+            g_final.new_zeros(K, H, G),
+            torch.zeros_like(g_final),
+        )
+        g_h, buffer = None, torch.empty_like(steps[0][3])
         for t in reversed(range(len(steps))):
             position, h_before, c_before, gates, tanh_c, h = steps[t]
             g_h = position.join_last(g_h, g_final)
-            g_c, g_gates = all_g_c[:, : position.num_samples], all_g_gates[:, : position.num_samples]
+            g_c = all_g_c[:, : position.num_samples]
+            g_gates = buffer.view(-1)[: gates.numel()].view_as(gates)
             (i, f, g, o), (g_i, g_f, g_g, g_o) = gates.chunk(4, dim=-1), g_gates.chunk(4, dim=-1)
             # The slope of a sigmoid s is s (1 - s), that of a tanh y is 1 - y^2; with x = g_c i g, for example, the
             # input gate's gradient is x - x i. So no slope needs a pass of its own.
@@ -84,8 +88,8 @@ class _LSTM(torch.autograd.Function):
             through_f = g_c * c_before
             torch.addcmul(through_f, through_f, f, value=-1, out=g_f)
             # Summed while at hand: a pack's gradients of all positions would not stay in the cache.
-            g_input.add(t, g_gates[None])
+            position.add_up(g_gates, g_input)
             if t > 0:
                 g_across.baddbmm_(h_before.transpose(1, 2), g_gates)
                 g_h = torch.bmm(g_gates, hidden_KGH)
-        return g_input.total(), g_across.transpose(1, 2), None
+        return g_input[:, :R], g_across.transpose(1, 2), None

@@ -15,36 +15,44 @@ def table_rows(tokens_KBT: Tensor, num_rows: int) -> Tensor:
     return (tokens_KBT.permute(2, 0, 1) + offset_K[:, None]).contiguous()
 
 
+def one_hot(tokens_KBT: Tensor, num_rows: int, dtype: torch.dtype) -> Tensor:
+    """(K, R, T, B): one where a token is that of the row. A matmul with it adds up by token in a fixed order, which
+    scattered additions on a GPU would not."""
+    row_R = torch.arange(num_rows, device=tokens_KBT.device)
+    return (tokens_KBT.transpose(1, 2)[:, None] == row_R[:, None, None]).to(dtype)
+
+
 def with_padding(table_KRG: Tensor) -> Tensor:
     """Tables for `table_rows`, with one more row of zeros for padding: (K * (R + 1), G)."""
     return torch.nn.functional.pad(table_KRG, (0, 0, 0, 1)).flatten(0, 1)
+
+
+def with_identity(table_KRbbn: Tensor) -> Tensor:
+    """Tables of transitions, with one more for padding that changes nothing: (K * (R + 1), b, b, n)."""
+    K, _, b, _, n = table_KRbbn.shape
+    identity = torch.eye(b, dtype=table_KRbbn.dtype, device=table_KRbbn.device)[None, None, :, :, None]
+    return torch.cat([table_KRbbn, identity.expand(K, 1, b, b, n)], dim=1).flatten(0, 1)
 
 
 class TokenSums:
     """Adds up one vector per sample and position, apart for every trial and token; what padding gets is dropped."""
 
     def __init__(self, tokens_KBT: Tensor, num_readable: int):
-        self._R = num_readable
+        self._tokens_KBT, self._R = tokens_KBT, num_readable
         self._total: Tensor | None = None
-        self._in_order = on_host(tokens_KBT)
-        if self._in_order:
-            self._rows_TKB = table_rows(tokens_KBT, num_readable + 1)
-        else:
-            # Scattered in no fixed order, sums would differ from run to run; a matmul's do not.
-            token_R = torch.arange(num_readable + 1, device=tokens_KBT.device)
-            self._which_TKRB = tokens_KBT.permute(2, 0, 1)[:, :, None] == token_R[:, None]
 
     def add(self, t: int, x_TKBG: Tensor) -> None:
-        """The vectors of position t and however many follow it, of the first samples or of all."""
-        T, K, B, G = x_TKBG.shape
+        """The vectors of position t and however many follow it."""
+        T, K, _, G = x_TKBG.shape
+        tokens_KBT = self._tokens_KBT[..., t : t + T]
         if self._total is None:
             self._total = x_TKBG.new_zeros(K, self._R + 1, G)
-        if self._in_order:
-            rows_TKB = self._rows_TKB[t : t + T, :, :B]
-            self._total.view(-1, G).index_add_(0, rows_TKB.reshape(-1), x_TKBG.reshape(-1, G))
+        if on_host(x_TKBG):
+            rows_TKB = table_rows(tokens_KBT, self._R + 1)
+            self._total.view(-1, G).index_add_(0, rows_TKB.view(-1), x_TKBG.reshape(-1, G))
         else:
-            for which_KRB, x_KBG in zip(self._which_TKRB[t : t + T, ..., :B], x_TKBG, strict=True):
-                self._total.baddbmm_(which_KRB.to(x_KBG.dtype), x_KBG)
+            which_KRTB = one_hot(tokens_KBT, self._R + 1, x_TKBG.dtype)
+            self._total.baddbmm_(which_KRTB.flatten(2), x_TKBG.transpose(0, 1).flatten(1, 2))
 
     def total(self) -> Tensor:
         """(K, R, G)."""

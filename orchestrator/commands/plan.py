@@ -105,6 +105,7 @@ def _summary(found: "Plan") -> dict[str, Any]:
         "scale": found.scale,
         **found.counts,
         "saved_by_sharing": found.num_saved,
+        "packs": len(_packs(found)),
         "waiting": found.num_waiting,
         "waiting_for": dict(found.waiting),
         "device": found.device,
@@ -136,9 +137,17 @@ def _print(found: "Plan") -> None:
         click.echo(f"sharing between these sweeps saves {found.num_saved:,} trials")
     if found.waiting:
         click.echo(f"{found.num_waiting:,} wait for {_reasons(found.waiting)}")
+    if packs := [len(pack.trials) for pack in _packs(found)]:
+        click.echo(f"they train in {len(packs):,} packs of up to {max(packs)} (orch sweep --pack 1: each alone)")
     if found.hours:
         device = "one CPU core" if found.device == "cpu" else found.device
         click.echo(f"about {_rounded(found.hours * factor)} {unit} are left for {device}: {_rests_on(found)}")
+
+
+def _packs(found: "Plan") -> list[Any]:
+    from orchestrator.packs import make_packs
+
+    return make_packs([planned for planned in found.trials if planned.left], found.device)
 
 
 def _rounded(number: float) -> str:

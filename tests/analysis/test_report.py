@@ -96,7 +96,7 @@ def test_half_a_store_is_reported_as_half_and_hostile_text_stays_text(smoke, tmp
     assert "<script" not in text
     assert "&lt;script&gt;" in text
     assert "missing: 0 of 1 trials" in text
-    assert "failed: 0 of 1 trials" in text
+    assert "<b>1</b>trials failed" in text
     assert "<title>hijacked</title>" not in rendered(output)
 
 

@@ -5,9 +5,10 @@ import math
 import pytest
 import torch
 
-from models.recurrence import Normalisation, block_scan, elman_scan, factored_scan, lstm_scan
-from models.recurrence.blocks import ElementwiseBlocks, GatheredBlocks, GroupedBlocks
+from models.recurrence import Normalisation, block_scan, blocks, elman_scan, factored_scan, lstm_scan, reading, tokens
+from models.recurrence.blocks import ElementwiseBlocks
 from models.recurrence.factored import FactoredTransition
+from models.recurrence.large_blocks import GatheredBlocks, GroupedBlocks, SummedBlocks
 from models.recurrence.scan import scan
 from tasks import REGISTRY
 from tasks.sampling import Sampler
@@ -17,7 +18,7 @@ TASK = REGISTRY["modular_addition"](modulus=5)
 R = TASK.num_readable
 
 BLOCKS = [(1, 8), (2, 4), (8, 2), (16, 1), (16, 2)]
-WAYS = [ElementwiseBlocks, GroupedBlocks, GatheredBlocks]
+WAYS = [ElementwiseBlocks, SummedBlocks, GroupedBlocks, GatheredBlocks]
 
 
 @pytest.fixture(autouse=True)
@@ -29,9 +30,17 @@ def _in_double_precision():
 
 
 @pytest.fixture
-def tokens():
+def drawn():
     sampler = Sampler(TASK)
     return torch.stack([sampler.draw(sampler.generator(trial), B, 2, 10).tokens_NT for trial in range(K)])
+
+
+@pytest.fixture(params=["as on the host", "as on a GPU"])
+def _both_kinds_of_device(request, monkeypatch):
+    """On the CPU, a GPU's ways give the same."""
+    if request.param == "as on a GPU":
+        for module in (blocks, reading, tokens):
+            monkeypatch.setattr(module, "on_host", lambda tensor: False)
 
 
 def normalise(u, kind, block_size):
@@ -71,8 +80,9 @@ def assert_equal_with_gradients(found, expected, inputs):
 @pytest.mark.parametrize("with_additive", [False, True])
 @pytest.mark.parametrize("kind", ["none", "unit", "rms", "block"])
 @pytest.mark.parametrize(("block_size", "num_blocks"), BLOCKS)
+@pytest.mark.usefixtures("_both_kinds_of_device")
 def test_every_way_to_apply_a_table_gives_the_equations_states_and_gradients(
-    block_size, num_blocks, kind, with_additive, tokens
+    block_size, num_blocks, kind, with_additive, drawn
 ):
     if kind == "block" and block_size == 1:
         kind = "none"
@@ -81,43 +91,47 @@ def test_every_way_to_apply_a_table_gives_the_equations_states_and_gradients(
     h0 = torch.randn(K, width, requires_grad=True)
     additive = torch.randn(K, R, width, requires_grad=True) if with_additive else None
     inputs = [table, h0, *([additive] if with_additive else [])]
-    expected = by_the_equations(table, tokens, h0, additive, kind, block_size)
+    expected = by_the_equations(table, drawn, h0, additive, kind, block_size)
     for way in WAYS:
-        found = block_scan(table, tokens, h0, Normalisation(kind, block_size), additive, way)
+        found = block_scan(table, drawn, h0, Normalisation(kind, block_size), additive, way)
         assert_equal_with_gradients(found, expected, inputs)
         with torch.no_grad():
-            kept_nothing = block_scan(table, tokens, h0, Normalisation(kind, block_size), additive, way)
+            kept_nothing = block_scan(table, drawn, h0, Normalisation(kind, block_size), additive, way)
         assert torch.equal(kept_nothing, found)
 
 
+@pytest.mark.usefixtures("_both_kinds_of_device")
 @pytest.mark.parametrize("kind", ["none", "rms"])
-def test_factored_states_and_gradients_are_those_of_the_multiplied_out_table(kind, tokens):
+def test_factored_states_and_gradients_are_those_of_the_multiplied_out_table(kind, drawn):
     width, factors = 8, 12
     out, into = (torch.randn(K, width, factors, requires_grad=True) for _ in range(2))
     gate = torch.randn(K, R, factors, requires_grad=True)
     h0 = torch.randn(K, width, requires_grad=True)
     table = torch.einsum("kif,krf,kjf->krij", out, gate, into)[..., None]
     normalisation = Normalisation(kind, width)
-    expected = by_the_equations(table, tokens, h0, None, kind, width)
-    through_factors = scan(FactoredTransition, normalisation, tokens, h0, None, out, gate, into)
-    either = factored_scan(out, gate, into, tokens, h0, normalisation)
+    expected = by_the_equations(table, drawn, h0, None, kind, width)
+    through_factors = scan(FactoredTransition, normalisation, drawn, h0, None, out, gate, into)
+    either = factored_scan(out, gate, into, drawn, h0, normalisation)
     for found in (through_factors, either):
         assert_equal_with_gradients(found, expected, [out, gate, into, h0])
 
 
-def test_factored_multiplies_out_where_that_is_cheaper(monkeypatch, tokens):
+def test_factored_multiplies_out_where_that_is_cheaper(monkeypatch, drawn):
     chosen = []
     monkeypatch.setattr("models.recurrence.factored.block_scan", lambda *args: chosen.append("table"))
     monkeypatch.setattr("models.recurrence.factored.scan", lambda *args: chosen.append("factors"))
     h0, normalisation = torch.randn(K, 8), Normalisation("rms", 8)
     for factors in (2, 64):
         out, gate = torch.randn(K, 8, factors), torch.randn(K, R, factors)
-        factored_scan(out, gate, out, tokens, h0, normalisation)
+        factored_scan(out, gate, out, drawn, h0, normalisation)
     assert chosen == ["factors", "table"]
 
 
+@pytest.mark.usefixtures("_both_kinds_of_device")
+@pytest.mark.parametrize("worth_ordering", [0, 1 << 20])
 @pytest.mark.parametrize(("layer", "fast", "gates"), [(torch.nn.RNN, elman_scan, 1), (torch.nn.LSTM, lstm_scan, 4)])
-def test_nonlinear_states_and_gradients_are_torch_nns(layer, fast, gates, tokens):
+def test_nonlinear_states_and_gradients_are_torch_nns(layer, fast, gates, worth_ordering, drawn, monkeypatch):
+    monkeypatch.setattr(reading, "_WORTH_ORDERING", worth_ordering)
     width = 6
     inputs = torch.randn(K, R, gates * width, requires_grad=True)
     hidden = torch.randn(K, gates * width, width, requires_grad=True)
@@ -125,13 +139,13 @@ def test_nonlinear_states_and_gradients_are_torch_nns(layer, fast, gates, tokens
     expected = []
     for trial in range(K):
         weights = {"weight_ih_l0": torch.eye(gates * width), "weight_hh_l0": hidden[trial]}
-        outputs, _ = torch.func.functional_call(reference, weights, (inputs[trial][tokens[trial].clamp(max=R - 1)],))
-        end = (tokens[trial] == TASK.eoi).int().argmax(1)
+        outputs, _ = torch.func.functional_call(reference, weights, (inputs[trial][drawn[trial].clamp(max=R - 1)],))
+        end = (drawn[trial] == TASK.eoi).int().argmax(1)
         expected.append(outputs[torch.arange(B), end])
-    found = fast(inputs, hidden, tokens)
+    found = fast(inputs, hidden, drawn)
     assert_equal_with_gradients(found, torch.stack(expected), [inputs, hidden])
     with torch.no_grad():
-        assert torch.equal(fast(inputs, hidden, tokens), found)
+        assert torch.equal(fast(inputs, hidden, drawn), found)
 
 
 @pytest.mark.parametrize("kind", ["unit", "rms", "block"])
@@ -143,3 +157,19 @@ def test_normalising_after_the_last_step_has_the_gradient_autograd_gives(kind):
     g = torch.randn_like(u)
     (found,) = torch.autograd.grad((normalisation(u) * g).sum(), u)
     torch.testing.assert_close(normalisation.backward(g, expected, scale, torch.empty_like(g)), found)
+
+
+@pytest.mark.parametrize("layer", ["blocks", "factors", "elman", "lstm"])
+def test_gradients_can_be_taken_twice(layer, drawn):
+    width, normalisation = 8, Normalisation("rms", 2)
+    h0, table = torch.randn(K, width), torch.randn(K, R, 2, 2, 4, requires_grad=True)
+    gate, out = torch.randn(K, R, 2, requires_grad=True), torch.randn(K, width, 2)
+    inputs, hidden = torch.randn(K, R, 4 * width, requires_grad=True), torch.randn(K, 4 * width, width)
+    made, final = {
+        "blocks": lambda: (table, block_scan(table, drawn, h0, normalisation)),
+        "factors": lambda: (gate, factored_scan(out, gate, out, drawn, h0, normalisation)),
+        "elman": lambda: (inputs, elman_scan(inputs, torch.randn(K, 4 * width, 4 * width), drawn)),
+        "lstm": lambda: (inputs, lstm_scan(inputs, hidden, drawn)),
+    }[layer]()
+    once, again = (torch.autograd.grad(final.sum(), made, retain_graph=True)[0] for _ in range(2))
+    torch.testing.assert_close(once, again)

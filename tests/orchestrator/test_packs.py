@@ -1,107 +1,135 @@
-"""How trials are grouped for workers, and what becomes of a group that fails."""
+"""Packs: the very numbers that each trial gets alone, for a fraction of the operations."""
 
-from collections import deque
+import dataclasses
+from typing import Any
 
 import pytest
+import torch
+from torch.profiler import profile
 
-from orchestrator.driver import Machines, RunOptions, _pieces, _Run
-from orchestrator.failure import Failure
-from orchestrator.packs import make_packs
-from orchestrator.plan import make_plan
-from orchestrator.store import Outcome
-from orchestrator.work import Turn, Work
-from tests.small import small_trial
+import models
+from orchestrator.evaluation import evaluate
+from orchestrator.packing import stacks_exactly
+from orchestrator.training import Training
+from orchestrator.trial import Trial
+from tests.small import MODELS, small_trial
 
-FAILED = Failure(Outcome.FAILED, "ValueError in somewhere", "broken")
-LOST = Failure(Outcome.LOST, "lost worker", "gone")
-MACHINE_LOST = Failure(Outcome.LOST, "lost machine", "gone", blameless=True)
+VARIANTS: dict[str, dict[str, Any]] = {
+    "block_diagonal of size 1": {"model": "block_diagonal", "block_size": 1},
+    "block_diagonal of size 8": {"model": "block_diagonal", "block_size": 8},
+    "bilinear with additive terms": {"model": "bilinear", "additive": "input+constant"},
+    "factored, multiplied out": {"model": "factored", "rank": 64},
+    "lstm that orders its samples": {"model": "lstm", "width": 48},
+    "block_diagonal on a fixed set": {"model": "block_diagonal", "train_examples": 80, "min_inputs": 10},
+}
+KINDS = {name: {"model": name} for name in MODELS if models.REGISTRY[name].packs} | VARIANTS
+every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
-def nine(model: str = "rnn") -> list:
+def nine(kind: str, **settings: Any) -> list[Trial]:
     return [
-        small_trial(model, learning_rate=rate, init_seed=seed, data_seed=seed)
-        for rate in (1e-3, 3e-4, 1e-4)
-        for seed in range(3)
+        small_trial(**KINDS[kind], **settings, learning_rate=rate, init_seed=seed, data_seed=seed)
+        for rate in (1e-3, 1e-4, 1e-5)
+        for seed in (0, 1, 2)
     ]
 
 
-def packs_of(where: str, most: int | None = None) -> list[Work]:
-    return make_packs(make_plan(["main"], "laptop", [where], None).trials, "cpu", most)
+def finish(trials: list[Trial]) -> dict[str, Any]:
+    training = Training(trials)
+    while not training.finished:
+        training.advance()
+    return {result.trial.id: result for result in training.results}
 
 
-def test_every_trial_is_in_one_pack_and_the_trials_of_a_pack_are_alike():
-    planned = make_plan(["main", "additive"], "laptop", [], None).trials
-    packs = make_packs(planned, "cpu")
-    ids = [trial.id for pack in packs for trial in pack.trials]
-    assert sorted(ids) == sorted(each.id for each in planned)
-    assert all(len({trial.stackable() for trial in pack.trials}) == 1 for pack in packs)
-    assert max(len(pack.trials) for pack in packs) == 6
+@every_kind
+def test_a_trial_ends_bit_for_bit_the_same_alone_and_in_any_pack(kind):
+    trials = nine(kind, steps=200, eval_every=100, validation_samples=300, test_samples=300)
+    assert all(stacks_exactly(trial) for trial in trials)
+    together, apart = finish(trials), finish(trials[1:5])
+    alone = finish(trials[:1]) | finish(trials[4:5])
+    for packed in (together, apart):
+        for trial_id in packed.keys() & alone.keys():
+            found, expected = packed[trial_id], alone[trial_id]
+            for name, tensor in expected.parameters.items():
+                assert torch.equal(found.parameters[name], tensor), name
+            assert found.test_accuracy == expected.test_accuracy
+            for point, same in zip(found.curve, expected.curve, strict=True):
+                assert dataclasses.replace(point, seconds=0) == dataclasses.replace(same, seconds=0)
+    assert together.keys() & alone.keys() == alone.keys()
+    for trial_id in together.keys() & apart.keys():
+        for name, tensor in apart[trial_id].parameters.items():
+            assert torch.equal(together[trial_id].parameters[name], tensor), name
 
 
-def test_one_trial_of_every_model_and_task_goes_first_and_alone():
-    packs = packs_of("model=rnn,lstm")
-    kinds = {(pack.label.split()[0], pack.trials[0].task.name) for pack in packs}
-    assert all(len(pack.trials) == 1 for pack in packs[: len(kinds)])
-    assert {(pack.trials[0].model.name, pack.trials[0].task.name) for pack in packs[: len(kinds)]} == kinds
+@pytest.mark.parametrize("width", [16, 64, 256])
+def test_a_samples_product_does_not_depend_on_how_many_are_multiplied_with_it(width):
+    """What packs rely on wherever trials that stack have samples to read in different numbers."""
+    samples = torch.randn(1, 64, width, generator=torch.Generator().manual_seed(0))
+    weights = torch.randn(1, width, 4 * width, generator=torch.Generator().manual_seed(1))
+    whole = torch.bmm(samples, weights)
+    for count in range(8, 64, 8):
+        for stacked in (1, 9):
+            part = torch.bmm(samples[:, :count].repeat(stacked, 1, 1), weights.repeat(stacked, 1, 1))
+            assert torch.equal(part[-1], whole[0, :count])
 
 
-def test_a_limit_is_kept_and_one_packs_nothing():
-    assert max(len(pack.trials) for pack in packs_of("model=rnn", most=4)) == 3, "six trials make two threes"
-    assert all(len(pack.trials) == 1 for pack in packs_of("model=rnn", most=1))
+NOT_LAUNCHED = {
+    *(
+        "alias",
+        "as_strided",
+        "chunk",
+        "detach",
+        "empty",
+        "empty_like",
+        "empty_strided",
+        "expand",
+        "expand_as",
+        "flatten",
+    ),
+    *("narrow", "new_empty", "permute", "reshape", "resize_", "resolve_conj", "resolve_neg", "result_type", "select"),
+    *("slice", "split", "split_with_sizes", "squeeze", "t", "transpose", "unbind", "unflatten", "unsqueeze", "view"),
+    *("_reshape_alias", "_unsafe_view", "view_as"),
+}
+"""They make a view or get memory: nothing runs on a device."""
 
 
-def test_models_that_gain_nothing_are_not_packed():
-    assert all(len(pack.trials) == 1 for pack in packs_of("model=mamba,transformer"))
+def num_launches(trials: list[Trial]) -> int:
+    """Of one training step: operators that compute something and are not made of others that do."""
+    training = Training(trials)
+    training.advance(stop_at=2)  # what is drawn once per block of steps, is drawn
+    with profile() as profiler:
+        training.advance(stop_at=3)
+
+    def computes(event: Any) -> bool:
+        kind, _, name = event.name.partition("::")
+        return (kind == "aten" and name not in NOT_LAUNCHED) or any(map(computes, event.cpu_children))
+
+    return sum(computes(event) and not any(map(computes, event.cpu_children)) for event in profiler.events())
 
 
-def test_a_pack_is_tried_again_as_a_pack_once_and_then_trial_by_trial():
-    work = Work(nine(), [FAILED])
-    assert _pieces(work) == [work]
-    work.history.append(FAILED)
-    assert [len(piece.trials) for piece in _pieces(work)] == [1] * 9
-    alone = _pieces(work)[0]
-    alone.history.append(FAILED)
-    assert _pieces(alone) == [alone]
-    alone.history.append(FAILED)
-    assert _pieces(alone) == [], "the same failure twice, alone, is the trial's own"
+@every_kind
+def test_a_pack_of_nine_needs_at_most_a_sixth_of_the_launches_of_nine_solo_runs(kind):
+    trials = nine(kind)
+    alone = num_launches(trials[:1])
+    assert alone > 100
+    assert num_launches(trials) <= 9 * alone / 6
 
 
-def test_a_lost_machine_counts_against_nobody():
-    work = Work(nine(), [MACHINE_LOST] * 20)
-    assert _pieces(work) == [work]
-    alone = Work(nine()[:1], [MACHINE_LOST] * 20)
-    assert _pieces(alone) == [alone]
+@pytest.mark.parametrize("model", ["rnn", "transformer"])
+def test_scores_do_not_depend_on_how_a_set_is_parted(model, monkeypatch):
+    training = Training([small_trial(model, validation_samples=100, init_seed=seed) for seed in (0, 1)])
+    whole = evaluate(training.network, training._sets.validation)
+    monkeypatch.setattr("orchestrator.evaluation._STATES_IN_CACHE", 2 * 64)
+    monkeypatch.setattr("orchestrator.evaluation._TOKENS_IN_CACHE", 12 * 64)
+    assert evaluate(training.network, training._sets.validation) == whole
 
 
-@pytest.mark.parametrize("outcome", [Outcome.OUT_OF_MEMORY, Outcome.HUNG])
-def test_a_pack_that_asks_too_much_is_taken_apart_at_once(outcome):
-    work = Work(nine(), [Failure(outcome, "too much", "too much")])
-    assert len(_pieces(work)) == 9
-
-
-def test_what_is_finished_is_not_tried_again():
-    work = Work(nine(), [LOST, LOST])
-    work.finished = {trial.id for trial in work.trials[:7]}
-    assert sorted(piece.trials[0].id for piece in _pieces(work)) == sorted(trial.id for trial in work.trials[7:])
-
-
-class Everything:
-    def turn(self, work: Work) -> Turn:
-        return Turn.NOW
-
-
-def run(queue: list[Work], slots: int, tmp_path) -> list[int]:
-    machines = Machines(cpus=slots, gpus=0, nodes=1, address=None)
-    state = _Run(deque(queue), RunOptions("driver", str(tmp_path)), machines, Everything())  # type: ignore[arg-type]
-    sizes = []
-    while (work := state.next_work()) is not None:
-        sizes.append(len(work.open_trials))
-    return sizes
-
-
-def test_towards_the_end_packs_are_shared_out_so_that_no_worker_is_idle(tmp_path):
-    assert run([Work(nine())], 2, tmp_path) == [5, 2, 1, 1]
-    assert run([Work(nine()[:2])], 2, tmp_path) == [1, 1]
-    assert run([Work(nine())], 1, tmp_path) == [9]
-    several = [Work(nine()) for _ in range(4)]
-    assert run(several, 2, tmp_path)[:2] == [9, 9], "while there is enough for all, packs stay whole"
+def test_trials_that_leave_together_are_tested_on_sets_drawn_once(monkeypatch):
+    training = Training(nine("rnn", steps=10))
+    asked = []
+    draw = training._sets.of_length
+    monkeypatch.setattr(training._sets, "of_length", lambda length: asked.append(length) or draw(length))
+    training.advance()
+    assert training.finished
+    assert len(training.results) == 9
+    assert asked == [10, 40]

@@ -12,7 +12,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from models.network import build
-from models.recurrence import blocks, tokens
+from models.recurrence import blocks, reading, tokens
 from orchestrator.data import STEPS_PER_BLOCK, FixedSet, training_data
 from orchestrator.errors import DamagedFile, InvalidSettings
 from orchestrator.evaluation import EvaluationSets, per_trial_loss
@@ -100,17 +100,6 @@ def test_a_snapshot_remembers_all_of_the_curve(tmp_path):
     for found, expected in zip(resumed.results[0].curve, whole.curve, strict=True):
         assert dataclasses.replace(found, seconds=0) == dataclasses.replace(expected, seconds=0)
     assert resumed.results[0].test_accuracy == whole.test_accuracy
-
-
-@pytest.mark.parametrize("model", [name for name in MODELS if name not in ("mamba", "transformer")])
-def test_a_trial_ends_bit_for_bit_the_same_alone_and_in_a_pack(model):
-    trials = [small_trial(model, steps=200, eval_every=100, learning_rate=rate, init_seed=seed, data_seed=seed)
-              for rate, seed in ((1e-3, 0), (1e-4, 1), (1e-3, 2))]  # fmt: skip
-    pack = {result.trial.id: result for result in finish(Training(trials)).results}
-    for trial in trials:
-        alone = train(trial)
-        assert_same_weights(pack[trial.id].parameters, alone.parameters)
-        assert pack[trial.id].test_accuracy == alone.test_accuracy
 
 
 def test_a_finished_member_leaves_and_the_others_go_on_unchanged():
@@ -224,7 +213,7 @@ def test_accuracies_are_reported_raw_and_normalised():
 @every_model
 def test_no_training_step_reads_a_value_back_from_the_device(model, monkeypatch):
     """On the CPU with the GPU's ways: nothing that would make a GPU wait for the host, or the host for a GPU."""
-    for module in (blocks, tokens):
+    for module in (blocks, reading, tokens):
         monkeypatch.setattr(module, "on_host", lambda tensor: False)
     settings = {"block_size": 16, "width": 32} if model == "block_diagonal" else {}
     training = Training([small_trial(model, **settings)])
