@@ -25,9 +25,9 @@ demo: $(READY)
 
 # Tests that start Ray wait a lot: one after the other, with the others beside them.
 test: $(READY)
-	$(BIN)/pytest --numprocesses 2 --dist loadgroup
+	$(BIN)/pytest --numprocesses 2 --dist loadgroup -m 'not cluster'
 
-# Those that launch machines, real or stood in for. They are part of `make test` too.
+# Those that launch a cluster on hosts of this machine: four minutes more, as root.
 test-cluster: $(READY)
 	$(BIN)/pytest -m cluster
 

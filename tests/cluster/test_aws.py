@@ -12,7 +12,6 @@ from tests.cluster.hosts import ROOT
 
 moto_server = pytest.importorskip("moto.server", reason="needs moto[server] for an EC2 server")
 
-pytestmark = pytest.mark.cluster
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,6 @@ from ray.cluster_utils import Cluster
 from tests.engine.bucket import s3_bucket
 from tests.engine.conftest import ROOT, Sweeps, wait_for
 
-pytestmark = pytest.mark.cluster
 SWEEP = ("sweep", "frozen-parity", "--scale", "smoke", "--checkpoint-seconds", "0.2")
 SLOW = [["slow 0.7", {}]]
 
