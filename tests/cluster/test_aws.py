@@ -13,7 +13,6 @@ from tests.cluster.hosts import ROOT
 moto_server = pytest.importorskip("moto.server", reason="needs moto[server] for an EC2 server")
 
 
-
 @pytest.fixture(scope="module")
 def amazon(tmp_path_factory) -> Iterator[Amazon]:
     """After `ray up`."""
