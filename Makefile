@@ -23,9 +23,10 @@ demo: $(READY)
 	@echo '  $(BIN)/orch plan main --scale laptop                                   # what a sweep would take'
 	@echo '  $(BIN)/orch sweep main --where model=rotation,modulus=5                # and a part of it'
 
-# Tests that start Ray wait a lot: one after the other, with the others beside them.
+# Tests that start Ray have the machine to themselves; the others share it.
 test: $(READY)
-	$(BIN)/pytest --numprocesses 2 --dist loadgroup -m 'not cluster'
+	$(BIN)/pytest --numprocesses 2 -m 'not ray'
+	$(BIN)/pytest -m 'ray and not cluster'
 
 # Those that launch a cluster on hosts of this machine: four minutes more, as root.
 test-cluster: $(READY)
@@ -43,6 +44,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/plan.py
 	$(BIN)/python benchmarks/store.py
 	$(BIN)/python benchmarks/query.py
+	$(BIN)/python benchmarks/report.py
 	$(BIN)/python benchmarks/packs.py
 	$(BIN)/python benchmarks/scale.py
 

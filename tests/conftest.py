@@ -4,7 +4,7 @@ import pytest
 import torch
 
 RAY = ("engine/", "cluster/", "analysis/test_report.py")
-"""Where the tests stand that start Ray: of these one runs at a time, beside the others."""
+"""Where the tests stand that start Ray: one at a time, and nothing beside them."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -12,7 +12,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(here) and str(item.path.relative_to(here)).startswith(RAY):
             item.add_marker(pytest.mark.ray)
-            item.add_marker(pytest.mark.xdist_group("ray"))
 
 
 @pytest.fixture(autouse=True, scope="session")

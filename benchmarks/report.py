@@ -1,0 +1,81 @@
+"""`orch report` from the shell on a store with every trial of the paper and more: 10,000 trials, 1,000,000 curve rows.
+
+The results are made up; what is measured is how long it takes to put them on a page.
+
+Usage: python benchmarks/report.py
+"""
+
+import dataclasses
+import hashlib
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from orchestrator.result import CurvePoint, Result, StopReason
+from orchestrator.scales import PAPER
+from orchestrator.selection import Results
+from orchestrator.store import Store, curve_rows, trial_row
+from orchestrator.sweeps import expand
+from orchestrator.trial import Trial
+
+TRIALS, POINTS, AT_ONCE = 10_000, 100, 500
+
+
+def result_of(trial: Trial) -> Result:
+    """Scores that are a function of the trial, so that every run measures the same page."""
+    score = int(hashlib.sha256(trial.id.encode()).hexdigest()[:8], 16) / 16**8
+    points = (
+        CurvePoint(100 * n, score / n, score / n, min(1.0, score + n / POINTS), 0.1 * n) for n in range(1, POINTS + 1)
+    )
+    accuracy = {length: max(0.0, score - length / 2000) for length in trial.tested_lengths}
+    return Result(
+        trial, StopReason.BUDGET, 100 * POINTS, 12.5, tuple(points), accuracy, dict.fromkeys(accuracy, 0.1), {}
+    )
+
+
+def write(store: Store, trials: list[Trial]) -> None:
+    for start in range(0, len(trials), AT_ONCE):
+        results = [result_of(trial) for trial in trials[start : start + AT_ONCE]]
+        store.write("curves", [row for result in results for row in curve_rows(result, result.trial.id)])
+        store.write(
+            "trials", [trial_row(result, {"attempt_id": result.trial.id, "host": "node"}) for result in results]
+        )
+
+
+def fill(store: Store) -> None:
+    """What waits for the best learning rates of others comes second; other seeds make up the number."""
+    first = expand(["all"], PAPER, Results.none()).wanted
+    write(store, [wanted.trial for wanted in first.values()])
+    both = expand(["all"], PAPER, Results.of(store)).wanted
+    write(store, [wanted.trial for key, wanted in both.items() if key not in first])
+    more = expand(["main"], dataclasses.replace(PAPER, seeds=(3, 4, 5)), Results.none()).wanted
+    write(store, [wanted.trial for wanted in more.values()][: TRIALS - len(both)])
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        store = Store.open(Path(name) / "runs")
+        fill(store)
+        store.compact(min_parts=2)
+        command = [
+            sys.executable,
+            "-c",
+            "from orchestrator.cli import main; main()",
+            "report",
+            "all",
+            "--scale",
+            "paper",
+        ]
+        page = Path(name) / "report.html"
+        started = time.perf_counter()
+        subprocess.run([*command, "--store", store.uri, "--output", str(page)], check=True)
+        print(f"{len(store.done()):,} trials, {store.read('curves').num_rows:,} curve rows, compacted:")
+        print(
+            f"orch report took {time.perf_counter() - started:.1f} s for a page of {page.stat().st_size / 1e6:.1f} MB"
+        )
+
+
+if __name__ == "__main__":
+    main()
