@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -24,7 +25,8 @@ def s3_bucket(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Iterator[str]:
     try:
         host, port = server.get_host_and_port()
         client = boto3.client("s3", endpoint_url=f"http://{host}:{port}", region_name="us-east-1")
-        client.create_bucket(Bucket="bucket")
-        yield f"s3://bucket/runs?endpoint_override={host}:{port}&scheme=http"
+        bucket = f"bucket-{uuid4().hex[:8]}"  # moto keeps what a bucket holds for as long as the tests run
+        client.create_bucket(Bucket=bucket)
+        yield f"s3://{bucket}/runs?endpoint_override={host}:{port}&scheme=http"
     finally:
         server.stop()
