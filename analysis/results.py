@@ -24,7 +24,7 @@ from orchestrator.where import Known, Where, matching_trials, parse_where
 
 MOST_NAMED = 3
 BY = ("model", "variant", "task", "modulus")
-SCORES = dict(METRICS) | {name: name for name in ("accuracy_100", "steps_trained", "seconds")}
+SCORES = dict(METRICS) | {name: name for name in ("accuracy_100", "accuracy_200", "steps_trained", "seconds")}
 """What can be summed up: the column of each metric."""
 
 _SUMMARY = (

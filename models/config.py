@@ -87,7 +87,7 @@ class BilinearFamilyConfig(ModelConfig):
     )
     eval_normalisation: str = setting("rms", "state normalisation in evaluation, named likewise")
     init_scale: float = setting(0.01, "the recurrence and the head start uniform within plus or minus this")
-    embedding_scale: float = setting(1.0, "standard deviation of the initial embeddings")
+    embedding_scale: float = setting(0.3, "standard deviation of the initial embeddings")
     initial_state_scale: float = setting(0.01, "h_0 starts uniform within plus or minus this")
 
     @property

@@ -15,7 +15,8 @@ from orchestrator.selection import Results, Waiting
 from orchestrator.trial import Trial
 
 ALL = "all"
-NOT_IN_ALL = {"demo"}
+NOT_IN_ALL = {"demo", "details", "fresh-seeds"}
+"""Ours, not the paper's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ SWEEPS: dict[str, Sweep] = _discover()
 
 
 def resolve(names: Iterable[str]) -> list[str]:
-    """The sweeps these names stand for, each once; `all` is every built-in sweep but the demo.
+    """The sweeps these names stand for, each once; `all` is every sweep of the paper's.
 
     A name that ends in `.py` is a file of the user's. It is read now, and from now on its sweep, models and tasks are
     known by name, in place of those of files that were read before.

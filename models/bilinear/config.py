@@ -8,7 +8,7 @@ from models.config import BilinearFamilyConfig, Shape
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Config(BilinearFamilyConfig):
     name = "bilinear"
-    revision = 2
+    revision = 3
     about = "h' = A(x) h, with A(x) any matrix linear in the input"
 
     def recurrence_shapes(self) -> dict[str, Shape]:

@@ -9,7 +9,7 @@ from orchestrator.settings import setting
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Config(BilinearFamilyConfig):
     name = "block_diagonal"
-    revision = 2
+    revision = 3
     about = "A(x) made of independent blocks; block size 1 is the real diagonal"
 
     block_size: int = setting(8, "size of the diagonal blocks; 1 is the real diagonal")

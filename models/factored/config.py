@@ -9,7 +9,7 @@ from orchestrator.settings import setting
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Config(BilinearFamilyConfig):
     name = "factored"
-    revision = 2
+    revision = 3
     about = "A(x) = W1 diag(Wx x) W2^T: the bilinear tensor as a sum of R rank-one terms"
 
     rank: int = setting(256, "number of factors, R")

@@ -27,7 +27,8 @@ class Normalisation:
     def scale(self, u_KBH: Tensor) -> Tensor:
         """The positive divisor, shaped to broadcast against the state as `_view` sees it."""
         if self.kind == "block":
-            return torch.linalg.vector_norm(self._view(u_KBH), dim=self._within, keepdim=True).clamp_min_(_TINY)
+            # Not vector_norm, which takes fifty times as long over an axis that is not the last.
+            return self._view(u_KBH).square().sum(self._within, keepdim=True).sqrt_().clamp_min_(_TINY)
         scale_KB1 = torch.linalg.vector_norm(u_KBH, dim=-1, keepdim=True)
         if self.kind == "rms":
             scale_KB1.div_(math.sqrt(u_KBH.shape[-1]))

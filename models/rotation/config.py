@@ -8,7 +8,7 @@ from models.config import BilinearFamilyConfig, Shape
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Config(BilinearFamilyConfig):
     name = "rotation"
-    revision = 2
+    revision = 3
     about = "A(x) made of 2x2 rotations, their angles linear in the input (R2)"
 
     @property

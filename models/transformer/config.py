@@ -9,7 +9,7 @@ from orchestrator.settings import setting
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Config(ModelConfig):
     name = "transformer"
-    revision = 1
+    revision = 2
     about = "GPT-2 without dropout"
 
     layers: int = setting(1, "number of layers")

@@ -5,7 +5,7 @@ import click
 from orchestrator.commands._options import store_option, where_option
 from orchestrator.commands._output import check_output, output_options, write_table
 
-METRICS = ("ood", "validation", "accuracy_100", "steps_trained", "seconds")
+METRICS = ("ood", "validation", "accuracy_100", "accuracy_200", "steps_trained", "seconds")
 
 
 @click.command()

@@ -51,6 +51,7 @@ def trial_row(result: Result, provenance: Mapping[str, Any]) -> dict[str, Any]:
         "ood_accuracy": result.ood_accuracy,
         "ood_accuracy_raw": raw(result.ood_accuracy),
         "accuracy_100": result.test_accuracy.get(100),
+        "accuracy_200": result.test_accuracy.get(200),
         "length_curve": [
             {
                 "length": length,

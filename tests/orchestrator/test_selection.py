@@ -9,10 +9,11 @@ from orchestrator.scales import LAPTOP, SMOKE
 from orchestrator.selection import Results, Waiting, best_learning_rate
 
 
-def row(rate, accuracy_100, validation=1.0, ood=0.0, seed=0, stop="budget"):
+def row(rate, accuracy_100, validation=1.0, ood=0.0, seed=0, stop="budget", accuracy_200=0.0):
     return {
         "learning_rate": rate,
         "accuracy_100": accuracy_100,
+        "accuracy_200": accuracy_200,
         "validation_accuracy": validation,
         "ood_accuracy": ood,
         "init_seed": seed,
@@ -34,7 +35,8 @@ def test_neither_validation_nor_the_reported_length_decides():
     )
 
 
-def test_ties_go_to_validation_then_to_the_larger_rate():
+def test_ties_go_to_200_inputs_to_validation_then_to_the_larger_rate():
+    assert best_learning_rate([row(1e-3, 1.0, accuracy_200=0.9), row(1e-4, 1.0, 0.9, accuracy_200=1.0)]) == 1e-4
     assert best_learning_rate([row(1e-3, 0.5, validation=0.8), row(1e-4, 0.5, validation=0.9)]) == 1e-4
     assert best_learning_rate([row(1e-4, 0.5), row(1e-3, 0.5), row(1e-5, 0.5)]) == 1e-3
 

@@ -34,7 +34,8 @@ def finished(trials, accuracy=lambda trial: 0.5):
     rows = {}
     for trial in trials:
         score = accuracy(trial)
-        rows[trial.id] = {"learning_rate": trial.learning_rate, "accuracy_100": score, "validation_accuracy": score}
+        scores = dict.fromkeys(("accuracy_100", "accuracy_200", "validation_accuracy"), score)
+        rows[trial.id] = {"learning_rate": trial.learning_rate} | scores
     return Results(lambda: rows)
 
 
@@ -182,10 +183,21 @@ def test_a_sweep_that_asks_twice_gets_one_trial(dependent, monkeypatch):
     assert [wanted.sweeps for wanted in expand(["dependent"], SMOKE, Results.none()).wanted.values()] == [["dependent"]]
 
 
-def test_all_is_every_sweep_but_the_demo():
-    assert set(resolve(["all"])) == SWEEPS.keys() - {"demo"}
+def test_all_is_every_sweep_of_the_paper():
+    assert set(resolve(["all"])) == SWEEPS.keys() - {"demo", "details", "fresh-seeds"}
     assert resolve(["main", "all", "main"])[0] == "main"
-    assert len(resolve(["main", "all", "main"])) == len(SWEEPS) - 1
+    assert len(resolve(["main", "all", "main"])) == len(resolve(["all"]))
+
+
+def test_fresh_seeds_wait_for_main_and_share_no_seed_with_it():
+    main = trials_of("main", "laptop")
+    cells = list(SWEEPS["fresh-seeds"].cells(LAPTOP, finished(main)))
+    trials = [trial for cell in cells for trial in cell.trials]
+    assert {len(cell.trials) for cell in cells} == {5}
+    assert not {trial.init_seed for trial in trials} & {trial.init_seed for trial in main}
+    assert not {trial.id for trial in trials} & {trial.id for trial in main}
+    waiting = [each for cell in SWEEPS["fresh-seeds"].cells(LAPTOP, Results.none()) for each in cell.trials]
+    assert all(isinstance(each, Waiting) for each in waiting)
 
 
 @pytest.mark.parametrize(("name", "nearest"), [("mian", "main"), ("frozen_parity", "frozen-parity"), ("al", "all")])

@@ -1,0 +1,40 @@
+"""Is it luck? Models on what they should learn, with five seeds that had no part in any choice.
+
+A model should learn a task up to the modulus where Table 1, or for rotations the theory, says that it holds at 500
+inputs. The learning rate is the one that `main` finds best with its own seeds: this sweep waits for it.
+"""
+
+import dataclasses
+from collections.abc import Iterator
+from itertools import product
+
+from orchestrator.cell import Cell
+from orchestrator.experiments import main
+from orchestrator.scales import Scale
+from orchestrator.selection import Results
+
+TITLE = "Five fresh seeds of models on what they should learn"
+REPRODUCES = "nothing: it asks how often a model learns what it can"
+
+SEEDS = (10, 11, 12, 13, 14)
+LARGEST: dict[tuple[str, str], dict[str, int]] = {
+    ("bilinear", ""): {"modular_addition": 50, "state_machine": 50, "modular_arithmetic": 50},
+    ("factored", ""): {"modular_addition": 50, "state_machine": 25, "modular_arithmetic": 2},
+    ("block_diagonal", "64"): {"modular_addition": 50, "state_machine": 50, "modular_arithmetic": 10},
+    ("block_diagonal", "8"): {"modular_addition": 50, "state_machine": 5, "modular_arithmetic": 3},
+    ("block_diagonal", "2"): {"modular_addition": 50, "state_machine": 2},
+    ("block_diagonal", "1"): {"modular_addition": 2, "state_machine": 2},
+    ("rotation", ""): {"modular_addition": 50, "state_machine": 2},
+    ("lstm", ""): {"modular_addition": 10, "state_machine": 10, "modular_arithmetic": 25},
+    ("rnn", ""): {"modular_addition": 10, "state_machine": 10, "modular_arithmetic": 10},
+}
+"""The largest modulus of each task that a model should learn."""
+
+
+def cells(scale: Scale, results: Results) -> Iterator[Cell]:
+    fresh = dataclasses.replace(scale, seeds=scale.few(*SEEDS))
+    for task, modulus, (variant, model) in product(main.TASKS, scale.moduli, main.recurrent(scale)):
+        if modulus <= LARGEST[model.name, variant].get(task, 0):
+            problem = scale.task(task, modulus)
+            best = results.best_learning_rate(scale.cell(problem, model).trials, sweep="main")
+            yield fresh.cell(problem, model, learning_rates=[best], variant=variant)
