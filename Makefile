@@ -17,6 +17,7 @@ $(READY): pyproject.toml constraints.txt
 # A small sweep on this machine's cores: about five minutes on two.
 demo: $(READY)
 	$(BIN)/orch sweep demo
+	$(BIN)/orch claims --scale demo
 	$(BIN)/orch report demo --output report.html
 	@echo 'Open report.html. Next:'
 	@echo '  $(BIN)/orch train --model bilinear --task state_machine --steps 1000   # one trial, here'

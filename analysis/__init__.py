@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 
 def load(location: str | os.PathLike[str] = "runs") -> "Study":
-    """The results in a store: a folder, or a bucket such as `s3://bucket/runs`."""
+    """The results in a store: a folder, a bucket such as `s3://bucket/runs`, or `bundled`, which came with orch."""
     from analysis.study import Study  # pyarrow, which light modules of this package do without
 
     return Study(location)

@@ -26,6 +26,24 @@ class Rotations:
     harmonics_P: Array
     weights_P: Array
 
+    @property
+    def off_harmonic(self) -> float:
+        """How far the harmonics of turning planes are from whole numbers, weighed as the readout does; chance: 0.25."""
+        turning = self._turning_P
+        size = self.weights_P[turning] ** 2
+        away = np.abs(self.harmonics_P - np.round(self.harmonics_P))[turning]
+        return float((size * away).sum() / size.sum()) if size.any() else math.inf
+
+    @property
+    def turning_share(self) -> float:
+        """Of the readout's squared weights, the share on planes that the input 1 turns; the others stand still."""
+        size = self.weights_P**2
+        return float(size[self._turning_P].sum() / size.sum()) if size.any() else 0.0
+
+    @property
+    def _turning_P(self) -> NDArray[np.bool_]:
+        return np.round(self.harmonics_P) != 0
+
 
 def angles(embedding_VH: Array, angle_PH: Array, num_inputs: int) -> Array:
     """theta of every input and pair, in radians as learned: (m, P). Inputs are the first tokens of the vocabulary."""

@@ -15,6 +15,7 @@ from orchestrator.errors import InvalidQuery, OrchError, UnknownName
 from orchestrator.plan import failed_trials, make_plan
 from orchestrator.scales import LAPTOP, SCALES
 from orchestrator.store import DEFAULT_STORE, SCHEMAS, Store
+from orchestrator.store.bundled import no_results
 
 if TYPE_CHECKING:
     from models.network import Network
@@ -73,6 +74,12 @@ class Study:
         finished = {row[0]: dict(zip(columns, row, strict=True)) for row in rows}
         return compare(SCALES[scale], finished, failed_trials(self.store))
 
+    def claims(self, scale: str | None = None) -> pa.Table:
+        """The paper's claims and what becomes of each, at one scale or at every scale that has results."""
+        from analysis.claims import ask_store, claims_table
+
+        return claims_table(ask_store(self.store, scale))
+
     def model(self, trial_id: str) -> "Network":
         """The trained network of a trial, given its id or the beginning of it."""
         from orchestrator.own import use
@@ -122,7 +129,7 @@ class Study:
 
     def _stored(self, name: str, columns: list[str] | None = None) -> pa.Table:
         if not self.store.exists():
-            raise OrchError(f"there are no results at {self.store.location}: check the name, or run orch sweep first")
+            raise no_results(self.store.location)
         return self.store.read(name, columns)
 
 

@@ -34,6 +34,8 @@ class ModelConfig:
     """Raise it whenever the same settings and seed would train to other numbers: it is part of a trial's id."""
     packs: ClassVar[bool] = False
     """Whether stacked trials share every operation. If not they take turns, and a pack gains nothing."""
+    slow: ClassVar[bool] = False
+    """Whether it takes many times as long as others of its width: small scales then train fewer trials of it."""
 
     @property
     def summary(self) -> str:

@@ -3,7 +3,7 @@
 A Tune trial is one attempt at one unit (a pack of trials). Tune never retries (`max_failures=0`): a unit that failed
 comes back to our search algorithm, which knows a lost worker from a bug and issues it again or gives it up.
 
-Live objects are kept in `_RUNS` and found by name, because Tune pickles what it is handed.
+Live objects are kept in `RUNS` and found by name, because Tune pickles what it is handed.
 """
 
 import logging
@@ -27,6 +27,7 @@ from ray.exceptions import OutOfMemoryError, RayActorError, RayError, RayTaskErr
 from ray.tune.execution.tune_controller import TuneController
 from ray.tune.experiment import Trial as TuneTrial
 from ray.tune.experiment.config_parser import _create_trial_from_spec, _make_parser
+from ray.tune.schedulers import TrialScheduler
 from ray.tune.search.search_algorithm import SearchAlgorithm
 
 from orchestrator import provenance
@@ -242,6 +243,12 @@ class RunOptions:
 
 def run(work: Sequence[Work], machines: Machines, options: RunOptions, listener: Listener) -> None:
     """Run it all, in this order as far as workers come free. Returns when nothing is left or the listener says stop."""
+    fit(Run(deque(work), options, machines, listener))
+
+
+def fit(state: "Run", worker: "type[Worker] | None" = None, scheduler: TrialScheduler | None = None) -> None:
+    """Let Tune run what `state` hands out, by workers of this kind. Returns when nothing is left or it is stopping."""
+    machines, run_id = state.machines, state.options.driver_id
     for name, value in {
         "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
         "TUNE_GLOBAL_CHECKPOINT_S": "86400",
@@ -255,19 +262,19 @@ def run(work: Sequence[Work], machines: Machines, options: RunOptions, listener:
         os.environ[name] = value
     for name in ("ray", "ray.tune", "ray.train", "ray.data"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    state = _RUNS[options.driver_id] = _Run(deque(work), options, machines, listener)
+    RUNS[run_id] = state
     resources = {"cpu": 1.0} | ({"gpu": machines.gpus_per_trial} if machines.device == "cuda" else {})
     scratch = tempfile.mkdtemp(prefix="orch-tune-")
     try:
         tuner = tune.Tuner(
-            tune.with_resources(Worker, resources),
-            tune_config=tune.TuneConfig(search_alg=_Queue(options.driver_id), reuse_actors=True),
+            tune.with_resources(worker or Worker, resources),
+            tune_config=tune.TuneConfig(search_alg=_Queue(run_id), scheduler=scheduler, reuse_actors=True),
             run_config=tune.RunConfig(
                 name="sweep",
                 storage_path=scratch,
                 verbose=0,
-                callbacks=[_Watch(options.driver_id)],
-                stop=_Stop(options.driver_id),
+                callbacks=[_Watch(run_id)],
+                stop=_Stop(run_id),
                 failure_config=tune.FailureConfig(max_failures=0),
                 checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
             ),
@@ -275,13 +282,13 @@ def run(work: Sequence[Work], machines: Machines, options: RunOptions, listener:
         with _losses_as_actor_errors(), _patient_stops(), _no_ray_on_stdout():
             tuner.fit()
     finally:
-        del _RUNS[options.driver_id]
+        del RUNS[run_id]
         shutil.rmtree(scratch, ignore_errors=True)
     if state.broken is not None:
         raise state.broken
 
 
-class _Run:
+class Run:
     """The state of one sweep in the driver."""
 
     def __init__(self, queue: deque[Work], options: RunOptions, machines: Machines, listener: Listener):
@@ -297,6 +304,11 @@ class _Run:
     @property
     def stopping(self) -> bool:
         return self.broken is not None or self.listener.should_stop()
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether there is nothing to hand out, now and once those that fly have landed."""
+        return not self.queue
 
     def next_work(self) -> Work | None:
         for _ in range(len(self.queue)):
@@ -358,7 +370,7 @@ class _Run:
                 self._end_attempts(work, failure)
             except OrchError as lost:
                 self.broken = lost
-        pieces = _pieces(work)
+        pieces = self.pieces(work)
         again = bool(pieces) and not self.stopping
         if failure.outcome is Outcome.FAILED:  # a lost machine takes many trials with it, all alike, and breaks nothing
             self.streak.append(failure.signature)
@@ -370,6 +382,18 @@ class _Run:
         self.listener.failed(work, failure, again)
         if again:
             self.queue.extend(pieces)
+
+    def pieces(self, work: Work) -> list[Work]:
+        """What is tried again of a unit that has failed, the last failure in its history."""
+        return _pieces(work)
+
+    def reported(self, tune_id: str, result: dict[str, Any]) -> None:
+        """A worker tells how far it is."""
+        work = self.flying[tune_id][1]
+        work.heard_at, work.step = time.monotonic(), result["step"]
+        for summary in result["finished"]:
+            work.finished.add(summary["trial_id"])
+            self.listener.finished(work, summary)
 
     def _take_note_of_rows(self, work: Work) -> None:
         """A worker may be lost after it has written a result and before it could tell."""
@@ -433,8 +457,8 @@ class _Run:
 
 
 def _pieces(work: Work) -> list[Work]:
-    """What is tried again of a unit that has failed, the last failure in its history. A pack that has failed twice, or
-    at once for want of memory or of progress, is tried trial by trial: then each has only itself to blame."""
+    """A pack that has failed twice, or at once for want of memory or of progress, is tried trial by trial: then each
+    has only itself to blame."""
     last = work.history[-1]
     if len(work.open_trials) == 1:
         return [work] if worth_another_try(work.history) else []
@@ -451,7 +475,7 @@ def _raised(tune_trial: TuneTrial) -> BaseException | None:
         return cloudpickle.load(file)
 
 
-_RUNS: dict[str, _Run] = {}
+RUNS: dict[str, Run] = {}
 
 
 class _Queue(SearchAlgorithm):
@@ -467,10 +491,10 @@ class _Queue(SearchAlgorithm):
 
     @property
     def total_samples(self) -> int:
-        return len(_RUNS[self._run_id].queue)
+        return len(RUNS[self._run_id].queue)
 
     def next_trial(self) -> TuneTrial | None:
-        state = _RUNS[self._run_id]
+        state = RUNS[self._run_id]
         # On a machine of our own, more than there are workers would only queue for placement groups they never use,
         # at twice the cost per trial; on a cluster it is what makes it grow.
         full = state.machines.address is None and len(state.flying) >= state.machines.slots
@@ -485,11 +509,11 @@ class _Queue(SearchAlgorithm):
         return tune_trial
 
     def on_trial_complete(self, trial_id: str, result: dict | None = None, error: bool = False) -> None:
-        _RUNS[self._run_id].ended(trial_id, error)
+        RUNS[self._run_id].ended(trial_id, error)
 
     def is_finished(self) -> bool:
-        state = _RUNS[self._run_id]
-        return self._finished or (not state.flying and (not state.queue or state.stopping))
+        state = RUNS[self._run_id]
+        return self._finished or (not state.flying and (state.exhausted or state.stopping))
 
 
 class _Watch(tune.Callback):
@@ -498,26 +522,21 @@ class _Watch(tune.Callback):
         self._ticked_at = 0.0
 
     def on_trial_start(self, iteration: int, trials: list, trial: TuneTrial, **info: Any) -> None:
-        state = _RUNS[self._run_id]
+        state = RUNS[self._run_id]
         if trial.trial_id in state.flying:
             work = state.flying[trial.trial_id][1]
             work.heard_at = time.monotonic()
             state.listener.started(work)
 
     def on_trial_result(self, iteration: int, trials: list, trial: TuneTrial, result: dict, **info: Any) -> None:
-        state = _RUNS[self._run_id]
-        if trial.trial_id not in state.flying:
-            return
-        work = state.flying[trial.trial_id][1]
-        work.heard_at, work.step = time.monotonic(), result["step"]
-        for summary in result["finished"]:
-            work.finished.add(summary["trial_id"])
-            state.listener.finished(work, summary)
+        state = RUNS[self._run_id]
+        if trial.trial_id in state.flying:
+            state.reported(trial.trial_id, result)
 
     def on_step_end(self, iteration: int, trials: list, **info: Any) -> None:
         if time.monotonic() - self._ticked_at > 0.2:
             self._ticked_at = time.monotonic()
-            _RUNS[self._run_id].watch()
+            RUNS[self._run_id].watch()
 
 
 class _Stop(tune.Stopper):
@@ -528,7 +547,7 @@ class _Stop(tune.Stopper):
         return False
 
     def stop_all(self) -> bool:
-        return _RUNS[self._run_id].stopping
+        return RUNS[self._run_id].stopping
 
 
 class Worker(tune.Trainable):
@@ -547,8 +566,11 @@ class Worker(tune.Trainable):
         # Not in setup: an exception in a step is reported with its traceback, one in setup as a lost actor.
         if self._running is None:
             check_shared(self._unit)
-            self._running = UnitRun(self._unit)
+            self._running = self.open(self._unit)
         return self._running.run_for(REPORT_SECONDS)
+
+    def open(self, unit: Unit) -> UnitRun:
+        return UnitRun(unit)
 
     def cleanup(self) -> None:
         if self._running is not None:

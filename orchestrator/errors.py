@@ -8,6 +8,7 @@ OrchError
 ├── DamagedFile        a file that is not, or no longer, what it should be
 ├── StoreUnreachable   a store that cannot be read or written
 ├── StoreFull          a store that has no room left
+├── StoreReadOnly      the results that came with orch, which nothing may change
 └── StoreTooNew        a store written by a later version of orch
 """
 
@@ -51,6 +52,11 @@ class StoreUnreachable(OrchError):
 
 class StoreFull(OrchError):
     pass
+
+
+class StoreReadOnly(OrchError):
+    def __init__(self) -> None:
+        super().__init__("the bundled results cannot be changed: name a store of your own with --store")
 
 
 class StoreTooNew(OrchError):

@@ -8,6 +8,8 @@ from orchestrator.errors import StoreFull, StoreUnreachable
 from orchestrator.store import Outcome, scrub
 
 ENDED_WELL = {Outcome.FINISHED, Outcome.DIVERGED}
+LEFT_OFF = {Outcome.INTERRUPTED, Outcome.PRUNED}
+"""Without a result, and with nothing wrong."""
 MOST_OUT_OF_MEMORY = 3
 """A trial killed for memory this often needs more than other trials leave it."""
 MOST_LOST = 5

@@ -8,9 +8,12 @@ from orchestrator.trial import Trial
 from orchestrator.work import Work
 
 
-def make_packs(planned: Iterable[PlannedTrial], device: str, most: int | None = None) -> list[Work]:
+def make_packs(
+    planned: Iterable[PlannedTrial], device: str, most: int | None = None, cheapest_first: bool = False
+) -> list[Work]:
     """First one trial of every model and task, alone: if a kind is broken, that is soon known. Then packs, the longest
-    first, so that none is left to wait for at the end. `most` limits their size; 1 packs nothing."""
+    first, so that none is left to wait for at the end; or all of them cheapest first, where time may run out. `most`
+    limits their size; 1 packs nothing."""
     canaries: dict[tuple[str, str], PlannedTrial] = {}
     kinds: dict[Trial, list[PlannedTrial]] = {}
     for each in planned:
@@ -23,4 +26,7 @@ def make_packs(planned: Iterable[PlannedTrial], device: str, most: int | None = 
         size = pack_size(members[0].trial, len(members), device, most)
         packs += [members[start : start + size] for start in range(0, len(members), size)]
     packs.sort(key=lambda pack: -sum(each.seconds for each in pack))
+    if cheapest_first:
+        packs = sorted([*([each] for each in canaries.values()), *packs], key=lambda pack: sum(e.seconds for e in pack))
+        return [Work([each.trial for each in pack]) for pack in packs]
     return [Work([each.trial]) for each in canaries.values()] + [Work([each.trial for each in pack]) for pack in packs]

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from orchestrator import selection
 from orchestrator.errors import UnknownName
 from orchestrator.estimate import MEASURED_COLUMNS, Basis, Estimator, kind_columns
-from orchestrator.failure import ENDED_WELL, Outcome
+from orchestrator.failure import ENDED_WELL, LEFT_OFF
 from orchestrator.scales import SCALES
 from orchestrator.selection import Results
-from orchestrator.sweeps import SWEEPS, expand, resolve
+from orchestrator.sweeps import ALL, expand, resolve
 from orchestrator.trial import Trial
 from orchestrator.where import parse_where
 
@@ -41,7 +41,7 @@ class PlannedTrial:
     sweeps: tuple[str, ...]
     """Those of the plan that want it."""
     others: tuple[str, ...]
-    """Further sweeps that want it at the same scale."""
+    """Further sweeps of the paper's that want it at the same scale."""
     state: State
     seconds: float
     """How long it should take on one device, alone or as its share of a pack; nothing for what is done."""
@@ -125,9 +125,9 @@ def make_plan(
     done = set() if trials is None else set(trials["trial_id"].to_pylist())
     failed = set() if store is None else failed_trials(store)
     estimator = Estimator(trials, device, tried=store.list_json("rates").values() if store is not None else ())
-    # Every sweep is expanded, to know which trials serve others as well.
+    # Every sweep of the paper's is expanded, to know which trials serve others as well.
     results = Results.none() if trials is None else Results.of_table(trials)
-    expansion = expand([*asked, *(name for name in SWEEPS if name not in asked)], SCALES[scale], results)
+    expansion = expand([*asked, *(name for name in resolve([ALL]) if name not in asked)], SCALES[scale], results)
 
     def planned(trial_id: str, trial: Trial, wanted_by: list[str], state: State) -> PlannedTrial:
         sweeps = tuple(name for name in wanted_by if name in asked)
@@ -154,11 +154,11 @@ def _read(store: "Store", table: str, columns: Sequence[str]) -> "Table | None":
 
 
 def failed_trials(store: "Store") -> set[str]:
-    """Trials whose last attempt went wrong. One that was interrupted, or is under way, is not among them."""
+    """Trials whose last attempt went wrong. One that was interrupted or pruned, or is under way, is not among them."""
     attempts = _read(store, "attempts", ["trial_id", "event", "outcome", "at"])
     if attempts is None:
         return set()
-    fine = {None, Outcome.INTERRUPTED, *ENDED_WELL}
+    fine = {None, *LEFT_OFF, *ENDED_WELL}
     columns = (attempts["at"].cast("int64"), attempts["event"], attempts["trial_id"], attempts["outcome"])
     rows = zip(*(column.to_pylist() for column in columns), strict=True)
     last = {}

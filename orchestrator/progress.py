@@ -30,6 +30,8 @@ class Progress:
     tallies: dict[str, Tally]
     remaining_seconds: float
     """Estimated worker-seconds of what is still to do."""
+    overall: Tally = field(default_factory=lambda: Tally(0))
+    """A trial that several sweeps ask for counts in each of them, and here once."""
     started: float = field(default_factory=time.monotonic)
     num_finished: int = 0
     newest: list[str] = field(default_factory=list)
@@ -39,6 +41,7 @@ class Progress:
     def finished(self, sweeps: tuple[str, ...], label: str, summary: Mapping[str, Any], estimate: float) -> None:
         self.num_finished += 1
         self.worked += estimate
+        self.overall.done += 1
         for name in sweeps:
             tally = self.tallies[name]
             tally.done += 1
@@ -50,6 +53,14 @@ class Progress:
             *self.newest[-2:],
             f"{text} ({summary['stop_reason'].replace('_', ' ')}, {summary['steps_trained']:,} steps)",
         ]
+
+    def running(self, sweeps: tuple[str, ...], change: int) -> None:
+        for tally in (self.overall, *(self.tallies[name] for name in sweeps)):
+            tally.running += change
+
+    def failed(self, sweeps: tuple[str, ...]) -> None:
+        for tally in (self.overall, *(self.tallies[name] for name in sweeps)):
+            tally.failed += 1
 
     @property
     def rate_per_minute(self) -> float:
@@ -64,11 +75,9 @@ class Progress:
         return max(0.0, (self.remaining_seconds - self.worked) / pace)
 
     def line(self) -> str:
-        done, total = sum(t.done for t in self.tallies.values()), sum(t.total for t in self.tallies.values())
-        failed = sum(t.failed for t in self.tallies.values())
-        parts = [f"{done:,} of {total:,} done", f"{sum(t.running for t in self.tallies.values())} running"]
-        if failed:
-            parts.append(f"{failed} failed")
+        parts = [f"{self.overall.done:,} of {self.overall.total:,} done", f"{self.overall.running} running"]
+        if self.overall.failed:
+            parts.append(f"{self.overall.failed} failed")
         parts.append(f"{self.rate_per_minute:.1f} a minute")
         if (left := self.seconds_left) is not None:
             parts.append(f"about {duration(left)} left")

@@ -29,7 +29,7 @@ class Scale:
     samples: int
     """In the validation set, and for each tested length."""
     slow_model_trials: int | None = None
-    """How many trials of a cell to train if its model does not pack: the first ones. By default all."""
+    """How many trials of a cell to train if its model is slow: the first ones. By default all."""
     sparse: bool = False
     """One trial of each kind is enough."""
 
@@ -72,7 +72,7 @@ class Scale:
         trials = [
             self.trial(task, model, learning_rate=rate, seed=seed, **settings) for rate in rates for seed in self.seeds
         ]
-        return Cell(trials if model.packs else trials[: self.slow_model_trials], variant, reading)
+        return Cell(trials[: self.slow_model_trials] if model.slow else trials, variant, reading)
 
     def few(self, *values: Any) -> tuple[Any, ...]:
         """All of them; of a scale that only wants every kind of trial, the first."""

@@ -40,8 +40,8 @@ COLUMNS = [
 def best_learning_rate(rows: Iterable[Row]) -> float:
     """Of a cell's finished rows, the rate with the highest mean accuracy at 100 inputs.
 
-    Ties go to the higher mean at 200 inputs, to the higher mean validation accuracy, then to the larger rate. A trial that diverged counts as it scored,
-    and one without a score as chance.
+    Ties go to the higher mean at 200 inputs, to the higher mean validation accuracy, then to the larger rate. A trial
+    that diverged counts as it scored, and one without a score as chance.
     """
     by_rate: dict[float, list[Row]] = {}
     for row in rows:
@@ -95,6 +95,11 @@ class Results:
     @functools.cached_property
     def _rows(self) -> Mapping[str, Row]:
         return self._load()
+
+    def accuracy(self, trial: Trial) -> float | None:
+        """At the trial's test length; None while it is unfinished, chance if it has no score."""
+        row = self._rows.get(trial.id)
+        return None if row is None else _mean([row], "ood_accuracy")
 
     def best_learning_rate(self, cell: Iterable[Trial | Waiting], sweep: str = "") -> float | Waiting:
         """Among these trials of a sweep, which differ in learning rate and seed; or what it waits for."""

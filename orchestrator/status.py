@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from orchestrator.failure import ENDED_WELL
+from orchestrator.failure import ENDED_WELL, LEFT_OFF
 from orchestrator.lease import OtherDriver, drivers
 from orchestrator.plan import failed_trials
 from orchestrator.store import Outcome, Store
@@ -127,7 +127,7 @@ def read_failures(store: Store) -> list[FailureGroup]:
                 "error_signature": "lost driver",
                 "error_message": "the attempt never ended: its driver and worker are gone",
             }
-        if row["outcome"] in ENDED_WELL or row["outcome"] == Outcome.INTERRUPTED:
+        if row["outcome"] in ENDED_WELL | LEFT_OFF:
             last.pop(row["trial_id"], None)
             continue
         counts[row["error_signature"]] += 1

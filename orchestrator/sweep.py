@@ -2,26 +2,25 @@
 
 import hashlib
 import os
-import signal
 import subprocess
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from orchestrator.errors import OrchError
 from orchestrator.failure import Failure
-from orchestrator.lease import Lease, drivers
+from orchestrator.lease import Lease
 from orchestrator.log import StoreLog
 from orchestrator.own import OwnCode, in_use, use
 from orchestrator.own.kept import find, keep
 from orchestrator.packs import make_packs
 from orchestrator.plan import Plan, PlannedTrial, State, make_plan
 from orchestrator.progress import Display, Progress, Tally, duration
+from orchestrator.session import check_holders, compacting, interruptible
 from orchestrator.store import Store
 from orchestrator.sweeps import read_files
 from orchestrator.trial import Trial
@@ -29,13 +28,7 @@ from orchestrator.work import Turn, Work
 from orchestrator.worker import DEFAULT_TRAINING
 
 LONG_SECONDS = 24 * 3600
-COMPACT_SECONDS = 30.0
-COMPACT_PARTS = 256
 LOOK_SECONDS = 1.0
-
-
-class StoreHeld(OrchError):
-    pass
 
 
 @dataclass(frozen=True)
@@ -76,6 +69,8 @@ class Options:
     device: str = "auto"
     pack: int | None = None
     """Most trials in one program; as many as pay, unless told otherwise."""
+    cheapest_first: bool = False
+    """For a budget that does not last for everything."""
     on_finish: str | None = None
     verbose: bool = False
     quiet: bool = False
@@ -111,7 +106,8 @@ def run_sweeps(requests: Sequence[Request], store: Store, options: Options, say:
         waiting = sum(plan.num_waiting for plan in plans)
         ids = _asked_for(plans)
         return Summary(finished=0, failed={}, left=0, waiting=waiting, seconds=0.0, stopped="", trial_ids=ids)
-    _check_holders(store, options)
+    if not options.join:
+        check_holders(store, "wait for it, or share the work with --join")
     started = time.monotonic()
     machines = driver.connect(options.num_cpus, options.gpus_per_trial, options.device)
     try:
@@ -157,13 +153,6 @@ def _to_do(plans: Sequence[Plan]) -> dict[str, PlannedTrial]:
 
 def _asked_for(plans: Sequence[Plan]) -> frozenset[str]:
     return frozenset(planned.id for plan in plans for planned in plan.trials)
-
-
-def _check_holders(store: Store, options: Options) -> None:
-    holders = [other for other in drivers(store) if other.alive]
-    if holders and not options.join:
-        names = "; ".join(other.description for other in holders)
-        raise StoreHeld(f"{store.location} is being worked on by {names}: wait for it, or share the work with --join")
 
 
 def record(store: Store, request: Request, plan: Plan) -> None:
@@ -232,7 +221,6 @@ class _Session:
         self.log = StoreLog(store, f"driver-{lease.driver_id}", echo=options.verbose)
         self._deadline = None if options.max_hours is None else time.monotonic() + 3600 * options.max_hours
         self._stopped = ""
-        self._interrupted = False
         self._display: Display | None = None
         self._num_finished = 0
         self._failed: dict[str, str] = {}
@@ -256,12 +244,13 @@ class _Session:
         # The workers of a driver that was killed may have gone on for a moment, after the plan was made.
         done = self._store.done()
         todo = {key: planned for key, planned in self._todo.items() if key not in done}
-        with self._interruptible(), self._compacting():
+        with interruptible(self._interrupt), compacting(self._store, self.log):
             while not self._stopped:
                 attempted |= set(todo)
                 self._start_display(todo)
                 self.log.event("sweep started", trials=len(todo), machines=self._machines.description)
-                work = make_packs(todo.values(), self._machines.device, self._options.pack)
+                device, options = self._machines.device, self._options
+                work = make_packs(todo.values(), device, options.pack, options.cheapest_first)
                 if self._lease.shared:
                     work.reverse()  # the other driver began at the front
                 if work:
@@ -286,15 +275,17 @@ class _Session:
 
     def _start_display(self, todo: dict[str, PlannedTrial]) -> None:
         tallies: dict[str, Tally] = {}
-        for plan in self._plans:
-            for planned in plan.trials:
-                for name in planned.sweeps:
-                    tally = tallies.setdefault(name, Tally(0))
-                    tally.total += 1
-                    tally.done += planned.state == State.DONE
+        overall = Tally(0)
+        counted: set[str] = set()
+        for planned in (planned for plan in self._plans for planned in plan.trials):
+            first = not planned.id or planned.id not in counted
+            counted.add(planned.id)
+            for tally in (*[overall] * first, *(tallies.setdefault(name, Tally(0)) for name in planned.sweeps)):
+                tally.total += 1
+                tally.done += planned.state == State.DONE
         seconds = sum(planned.seconds for planned in todo.values())
         self._todo = todo
-        self._progress = Progress(tallies, seconds)
+        self._progress = Progress(tallies, seconds, overall)
         self._display = Display(self._progress, quiet=self._options.quiet)
 
     # The driver's listener.
@@ -330,16 +321,14 @@ class _Session:
     def started(self, work: Work) -> None:
         for trial in work.open_trials:
             self._running.add(trial.id)
-            for name in self._todo[trial.id].sweeps:
-                self._progress.tallies[name].running += 1
+            self._progress.running(self._todo[trial.id].sweeps, 1)
         self.log.event("unit started", trials=[trial.id for trial in work.open_trials])
 
     def _no_longer_running(self, trial_ids: list[str]) -> None:
         for trial_id in trial_ids:
             if trial_id in self._running:
                 self._running.discard(trial_id)
-                for name in self._todo[trial_id].sweeps:
-                    self._progress.tallies[name].running -= 1
+                self._progress.running(self._todo[trial_id].sweeps, -1)
         self._lease.release(trial_ids)
 
     def finished(self, work: Work, summary: dict[str, Any]) -> None:
@@ -358,8 +347,7 @@ class _Session:
         if not again:
             for trial_id in ids:
                 self._failed[trial_id] = str(failure.outcome)
-                for name in self._todo[trial_id].sweeps:
-                    self._progress.tallies[name].failed += 1
+                self._progress.failed(self._todo[trial_id].sweeps)
             self._say(f"{failure.outcome.replace('_', ' ')}: {work.label} ({ids[0]}): {failure.message}")
 
     def tick(self, running: Sequence[Work], num_waiting: int) -> None:
@@ -383,44 +371,6 @@ class _Session:
     def should_stop(self) -> bool:
         return bool(self._stopped)
 
-    @contextmanager
-    def _interruptible(self) -> Any:
-        """The first Ctrl-C (or SIGTERM) finishes cleanly, the second leaves at once."""
-
-        def interrupt(number: int, frame: Any) -> None:
-            if self._interrupted:
-                os._exit(130)
-            self._interrupted = True
-            self._stopped = "interrupted"
-            self._say("stopping: every running trial is checkpointed first; Ctrl-C again leaves at once")
-
-        before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-    @contextmanager
-    def _compacting(self) -> Any:
-        """Small parts become large ones as the sweep goes on."""
-        leave = threading.Event()
-
-        def compact() -> None:
-            while not leave.wait(COMPACT_SECONDS):
-                try:
-                    self._store.compact(min_parts=COMPACT_PARTS)
-                except Exception as error:  # tidiness can wait; the sweep cannot
-                    self.log.event("compaction failed", error=str(error))
-
-        thread = threading.Thread(target=compact, daemon=True, name="orch-compaction")
-        thread.start()
-        try:
-            yield
-        finally:
-            leave.set()
-            thread.join()
-            try:
-                self._store.compact()
-            except Exception as error:
-                self.log.event("compaction failed", error=str(error))
+    def _interrupt(self) -> None:
+        self._stopped = "interrupted"
+        self._say("stopping: every running trial is checkpointed first; Ctrl-C again leaves at once")

@@ -15,7 +15,7 @@ from orchestrator.selection import Results, Waiting
 from orchestrator.trial import Trial
 
 ALL = "all"
-NOT_IN_ALL = {"demo", "details", "fresh-seeds"}
+NOT_IN_ALL = {"demo", "details", "fresh-seeds", "affordable"}
 """Ours, not the paper's."""
 
 

@@ -73,6 +73,8 @@ class Training:
         if len({member.trial.stackable() for member in members}) != 1:
             raise InvalidSettings(["trials in one pack may differ only in learning rate and seeds: train these apart"])
         self.device = torch.device(device)
+        # TF32 keeps three digits of a matrix product, and a recurrence multiplies its errors for 500 steps.
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
         # glibc gives freed memory of this kind back to the system, and a pack would have it mapped anew at every step.
         # Having seen one free of the largest size that it learns from, it keeps as much.
         torch.empty(_KEPT_BYTES, dtype=torch.uint8)

@@ -8,6 +8,7 @@ import dataclasses
 import importlib
 import os
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, TypedDict
 
@@ -16,7 +17,7 @@ from orchestrator.errors import OrchError
 from orchestrator.failure import Failure, TrialError, describe
 from orchestrator.log import worker_log
 from orchestrator.own import OwnCode, use
-from orchestrator.result import StopReason
+from orchestrator.result import CurvePoint, StopReason
 from orchestrator.store import Outcome, Store, curve_rows, trial_row
 from orchestrator.trial import Trial
 
@@ -97,8 +98,9 @@ def open_training(trials: list[Trial], checkpoints: list[bytes | None], device: 
 class UnitRun:
     """A unit on its way. `run_for` trains for a while; `stop` leaves it so that another worker can go on."""
 
-    def __init__(self, unit: Unit):
-        self._unit = unit
+    def __init__(self, unit: Unit, num_in_turn: int = 1):
+        """`num_in_turn` units share this process, a while each."""
+        self._unit, self._num_in_turn = unit, num_in_turn
         self._store = Store.open(unit["store"])
         self._trials: list[Trial] = []
         self._attempts = unit["attempts"]
@@ -150,22 +152,36 @@ class UnitRun:
         """Train until about that much time has gone by or all is done; what has happened, for the driver."""
         until = time.monotonic() + seconds
         finished = []
+        while not self.done and time.monotonic() < until:
+            finished += self.advance()
+        self._log.flush()
+        return {"finished": finished, "done": self.done, "step": self.step}
+
+    def advance(self) -> list[dict[str, Any]]:
+        """Train to the next validation; what has finished by then."""
         try:
-            while not self._done and time.monotonic() < until:
-                if self._training.finished:
-                    self._training = self._open_training()
-                self._training.advance()
-                finished += self._write_results()
-                self._checkpoint_if_due()
+            if self._training.finished:
+                self._training = self._open_training()
+            self._training.advance()
+            finished = self._write_results()
+            self._checkpoint_if_due()
         except Exception as error:
             raise self._failed(error) from error
-        step = getattr(self._training, "step", 0)
-        self._log.flush()
-        return {"finished": finished, "done": self._done, "step": step}
+        return finished
 
     @property
-    def _done(self) -> bool:
+    def done(self) -> bool:
         return self._training.finished and not self._later
+
+    @property
+    def step(self) -> int:
+        return getattr(self._training, "step", 0)
+
+    @property
+    def curves(self) -> dict[str, Sequence[CurvePoint]]:
+        """The validations of the trials that are in training or have just finished."""
+        finished = {result.trial.id: result.curve for result in self._training.results}
+        return finished | {member.trial.id: member.curve for member in self._training.members}
 
     def _write_results(self) -> list[dict[str, Any]]:
         """Rows for the trials that have finished since the last call."""
@@ -205,7 +221,7 @@ class UnitRun:
             "started_at": self._started,
             "finished_at": datetime.now(UTC),
             "wall_seconds": wall,
-            "device_seconds": wall / len(self._trials),
+            "device_seconds": wall / len(self._trials) / self._num_in_turn,
         }
 
     def _checkpoint_if_due(self) -> None:
@@ -225,13 +241,13 @@ class UnitRun:
         self._save_took = self._saved_at - began
         self._log.event("checkpoint written", step=self._training.step, seconds=round(self._save_took, 3))
 
-    def stop(self) -> None:
-        """Leave off cleanly: what is unfinished is checkpointed and its attempts end as interrupted."""
+    def stop(self, outcome: Outcome = Outcome.INTERRUPTED) -> None:
+        """Leave off cleanly: what is unfinished is checkpointed and its attempts end like this."""
         if self._open and self._training is not None:
             if not self._training.finished:
                 self.checkpoint()
             for trial_id in list(self._open):
-                self._end(trial_id, Outcome.INTERRUPTED, step=getattr(self._training, "step", None))
+                self._end(trial_id, outcome, step=self.step)
         self._log.flush(now=True)
 
     def _failed(self, error: BaseException) -> TrialError:

@@ -9,16 +9,17 @@ from typing import Any
 
 from analysis.aggregate import COLUMNS, Summary, summarise
 from analysis.agreement import agreement
+from analysis.claims import CLAIMS, DEMO, ClaimsAtScale, ask_store
 from analysis.comparison import Comparison, compare
 from analysis.published import TABLES
 from orchestrator.cell import Cell
-from orchestrator.errors import OrchError
 from orchestrator.plan import failed_trials
 from orchestrator.scales import SCALES, Scale
 from orchestrator.selection import Results, Row
 from orchestrator.settings import to_dict
 from orchestrator.status import FailureGroup, read_failures
 from orchestrator.store import Store
+from orchestrator.store.bundled import no_results
 from orchestrator.sweeps import ALL, SWEEPS, resolve
 
 _TOLD = {"train_examples", "max_inputs", "steps", "batch_size", "test_length", "balanced"}
@@ -77,6 +78,7 @@ class Report:
     made_at: datetime
     version: str
     sweeps: list[SweepResult]
+    claims: list[ClaimsAtScale]
     comparisons: list[Comparison]
     origins: list[Origin]
     failures: list[FailureGroup]
@@ -107,7 +109,7 @@ class Report:
 def collect(store: Store, sweeps: Sequence[str] = (), scale: str | None = None) -> Report:
     """About these sweeps, or whatever the store was asked for; at this scale, or the one most of its trials are of."""
     if not store.exists():
-        raise OrchError(f"there is no store at {store.location}: run orch sweep first, or name another with --store")
+        raise no_results(store.location)
     finished = _finished(store)
     chosen = SCALES[scale or _commonest_scale(store, finished)]
     names = resolve(sweeps) if sweeps else _asked_for(store, chosen.name)
@@ -122,10 +124,18 @@ def collect(store: Store, sweeps: Sequence[str] = (), scale: str | None = None) 
         made_at=datetime.now(UTC),
         version=importlib.metadata.version("orch"),
         sweeps=found,
+        claims=_claims(store, chosen, names),
         comparisons=compare(chosen, finished, failed, tables, results),
         origins=_origins(store, report_ids),
         failures=[group for group in read_failures(store) if not report_ids.isdisjoint(group.trial_ids)],
     )
+
+
+def _claims(store: Store, scale: Scale, sweeps: Collection[str]) -> list[ClaimsAtScale]:
+    """Those that these sweeps have something to say about. The demo is a scale of its own."""
+    about = [claim for claim in CLAIMS if not claim.sweeps.isdisjoint(sweeps)]
+    found = ask_store(store, scale.name, about) if about and not scale.sparse else []
+    return [*found, *(ask_store(store, DEMO) if DEMO in sweeps else [])]
 
 
 def _finished(store: Store) -> dict[str, Row]:

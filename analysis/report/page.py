@@ -6,16 +6,19 @@ from analysis.agreement import agreement
 from analysis.figures import Drawing, Gallery, svg_element
 from analysis.names import model_name, task_name
 from analysis.published import TABLES
+from analysis.report.claims import claims_section
 from analysis.report.collect import CellResult, Origin, Report, SweepResult
 from analysis.report.html import Markup, element, join, table
 from analysis.tables import render, stylesheet
 from orchestrator.progress import duration
+from orchestrator.store.bundled import BUNDLED
 
 MOST_IDS = 12
 
 
 def page(report: Report, gallery: Gallery) -> str:
     sections = [
+        *([("claims", "The paper's claims", claims_section(report.claims))] if report.claims else []),
         ("results", "Results by sweep", _sweeps(report, gallery)),
         ("failures", "Failures", _failures(report)),
         ("provenance", "What it ran on", _origins(report)),
@@ -172,7 +175,8 @@ def _reproduce(report: Report) -> Markup:
     )
     parts: list[Markup] = [intro]
     for sweep in report.sweeps:
-        command = f"orch sweep {sweep.name} --scale {report.scale.name} --store {report.location}"
+        command = f"orch sweep {sweep.name} --scale {report.scale.name}"
+        command += "" if report.location == BUNDLED else f" --store {report.location}"
         rows = [
             [*_cell_row(each)[:6], each.summary.scores["ood"].best_trial]
             for each in sweep.cells

@@ -11,6 +11,7 @@ class Config(ModelConfig):
     name = "mamba"
     revision = 1
     about = "selective state space: positive diagonal transitions"
+    slow = True
 
     layers: int = setting(1, "number of layers")
     expansion: int = setting(2, "inner width as a multiple of the width")

@@ -11,6 +11,7 @@ class Config(ModelConfig):
     name = "transformer"
     revision = 2
     about = "GPT-2 without dropout"
+    slow = True
 
     layers: int = setting(1, "number of layers")
     # The paper names no number at width 256; 4 keeps GPT-2's head size of 64.

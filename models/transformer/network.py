@@ -31,7 +31,7 @@ class _GPT2(nn.Module):
             resid_pdrop=0.0,
             embd_pdrop=0.0,
             attn_pdrop=0.0,
-            activation_function="gelu_pytorch_tanh",  # GPT-2's own function in one call, where its usual form takes eight
+            activation_function="gelu_pytorch_tanh",  # GPT-2's own in one call, where its usual form takes eight
             use_cache=False,
             bos_token_id=None,
             eos_token_id=None,

@@ -1,11 +1,23 @@
 """Options that several commands share."""
 
+from collections.abc import Callable
+from typing import Any
+
 import click
 
+from orchestrator.errors import StoreReadOnly
 from orchestrator.scales import SCALES
 
 DEFAULT_STORE = "runs"
-"""The store's own default, which cannot be imported here: it would load pyarrow for a help text."""
+BUNDLED = "bundled"
+"""The store's own names, which cannot be imported here: that would load pyarrow for a help text."""
+
+
+def _writable(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    if value == BUNDLED:
+        raise StoreReadOnly()
+    return value
+
 
 scale_option = click.option(
     "--scale",
@@ -23,15 +35,23 @@ where_option = click.option(
     " on different settings must all hold.",
 )
 
-store_option = click.option(
-    "--store",
-    envvar="ORCH_STORE",
-    default=DEFAULT_STORE,
-    show_default=True,
-    show_envvar=True,
-    metavar="FOLDER|URI",
-    help="Where results are kept: a folder, or a bucket such as s3://bucket/runs.",
-)
+
+def _store_option(about: str, **more: Any) -> Callable:
+    return click.option(
+        "--store",
+        envvar="ORCH_STORE",
+        default=DEFAULT_STORE,
+        show_default=True,
+        show_envvar=True,
+        metavar="FOLDER|URI",
+        help=f"Where results are kept: a folder, or a bucket such as s3://bucket/runs{about}.",
+        **more,
+    )
+
+
+store_option = _store_option(f"; {BUNDLED}: those that came with orch")
+writable_store_option = _store_option("", callback=_writable)
+"""For commands that write to the store: what came with orch is refused before anything starts."""
 
 on_option = click.option(
     "--on",

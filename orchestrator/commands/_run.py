@@ -1,4 +1,4 @@
-"""What `orch sweep` and `orch resume` share: their options, and how they end."""
+"""What commands that run trials share: their options, and how sweeps end."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -12,13 +12,10 @@ SMALL_SWEEP = 40
 """Sweeps up to this many trials end with a table of what they found."""
 
 
-def run_options(command: Callable) -> Callable:
-    """The options of commands that run trials."""
-    options = [
-        on_option,
-        click.option("--detach", is_flag=True, help="With --on: return as soon as trials are under way."),
-        click.option("--yes", is_flag=True, help="Do not ask before starting more than a day of work."),
-        click.option("--join", is_flag=True, help="Share the work with a driver that is already on this store."),
+def worker_options(command: Callable) -> Callable:
+    """The options of commands that train in worker processes."""
+    return _with(
+        command,
         click.option("--max-hours", type=float, help="Stop cleanly after this long."),
         click.option("--cpus", type=int, help="Use this many CPU cores of this machine. [all]"),
         click.option("--checkpoint-seconds", default=60.0, show_default=True, help="Time between checkpoints."),
@@ -34,17 +31,34 @@ def run_options(command: Callable) -> Callable:
             help="What trials train on; auto: GPUs where there are any.",
         ),
         click.option(
+            "--gpus-per-trial", default=1.0, show_default=True, help="GPUs per pack of trials; 0.25 puts four on one."
+        ),
+        click.option("--verbose", is_flag=True, help="Print the driver's log."),
+        click.option("--quiet", is_flag=True, help="Print only the summary."),
+    )
+
+
+def run_options(command: Callable) -> Callable:
+    """The options of commands that run sweeps."""
+    return _with(
+        worker_options(command),
+        on_option,
+        click.option("--detach", is_flag=True, help="With --on: return as soon as trials are under way."),
+        click.option("--yes", is_flag=True, help="Do not ask before starting more than a day of work."),
+        click.option("--join", is_flag=True, help="Share the work with a driver that is already on this store."),
+        click.option(
             "--pack", type=int, help="Most trials to train in one program; 1 trains each alone. [as many as pay]"
         ),
         click.option(
-            "--gpus-per-trial", default=1.0, show_default=True, help="GPUs per pack of trials; 0.25 puts four on one."
+            "--cheapest-first", is_flag=True, help="Short trials first, for a --max-hours that ends too soon."
         ),
         click.option(
             "--on-finish", metavar="COMMAND", help="Run this at the end; ORCH_FINISHED and others say what was."
         ),
-        click.option("--verbose", is_flag=True, help="Print the driver's log."),
-        click.option("--quiet", is_flag=True, help="Print only the summary."),
-    ]
+    )
+
+
+def _with(command: Callable, *options: Callable) -> Callable:
     for option in reversed(options):
         command = option(command)
     return command
@@ -57,24 +71,22 @@ def check_options(given: dict[str, Any]) -> None:
     problems = [
         f"--{name.replace('_', '-')} {given[name]} is not enough: use more than 0"
         for name in ("max_hours", "cpus", "checkpoint_seconds", "hang_seconds", "gpus_per_trial", "pack")
-        if given[name] is not None and given[name] <= 0
+        if given.get(name) is not None and given[name] <= 0
     ]
-    if given["detach"] and not given["on"]:
+    if given.get("detach") and not given["on"]:
         problems.append("--detach is for sweeps that run elsewhere: add --on FILE, or leave it out")
-    if given["detach"] and given["quiet"]:
+    if given.get("detach") and given["quiet"]:
         problems.append("--detach waits for the first line of progress, which --quiet withholds: leave one of them out")
     if problems:
         raise InvalidSettings(problems)
 
 
-def run(requests: Sequence[Any], store_location: str, given: dict[str, Any]) -> None:
-    """Run the requests and say how it ended; the exit code tells a script: 0 all done, 3 something is left."""
-    from orchestrator.progress import duration
-    from orchestrator.store import Store
-    from orchestrator.sweep import Options, run_sweeps
+def make_options(given: dict[str, Any]) -> Any:
+    """The run's options as the library has them; a command may lack some."""
+    from orchestrator.sweep import Options
 
-    options = Options(
-        join=given["join"],
+    return Options(
+        join=given.get("join", False),
         max_hours=given["max_hours"],
         num_cpus=given["cpus"],
         checkpoint_seconds=given["checkpoint_seconds"],
@@ -82,12 +94,22 @@ def run(requests: Sequence[Any], store_location: str, given: dict[str, Any]) -> 
         weights_limit=int(given["weights_mb"] * 1e6),
         gpus_per_trial=given["gpus_per_trial"],
         device=given["device"],
-        pack=given["pack"],
-        on_finish=given["on_finish"],
+        pack=given.get("pack"),
+        cheapest_first=given.get("cheapest_first", False),
+        on_finish=given.get("on_finish"),
         verbose=given["verbose"],
         quiet=given["quiet"],
         confirm=lambda question: given["yes"] or (sys.stdin.isatty() and click.confirm(question)),
     )
+
+
+def run(requests: Sequence[Any], store_location: str, given: dict[str, Any]) -> None:
+    """Run the requests and say how it ended; the exit code tells a script: 0 all done, 3 something is left."""
+    from orchestrator.progress import duration
+    from orchestrator.store import Store
+    from orchestrator.sweep import run_sweeps
+
+    options = make_options(given)
 
     def say(text: str) -> None:
         if not given["quiet"]:

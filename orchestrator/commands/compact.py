@@ -2,11 +2,11 @@
 
 import click
 
-from orchestrator.commands._options import store_option
+from orchestrator.commands._options import writable_store_option
 
 
 @click.command()
-@store_option
+@writable_store_option
 def compact(store: str) -> None:
     """Merge the store's small parts. A sweep does this as it goes; safe at any time, even while one runs.
 

@@ -2,7 +2,7 @@
 
 import click
 
-from orchestrator.commands._options import store_option, where_option
+from orchestrator.commands._options import where_option, writable_store_option
 
 
 @click.command()
@@ -10,7 +10,7 @@ from orchestrator.commands._options import store_option, where_option
 @click.option("--trial", "trial_ids", multiple=True, metavar="ID", help="A trial to withdraw; repeatable.")
 @click.option("--reason", required=True, help="Why: kept with the mark.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@store_option
+@writable_store_option
 def discard(where: tuple[str, ...], trial_ids: tuple[str, ...], reason: str, yes: bool, store: str) -> None:
     """Mark results as withdrawn. Nothing is erased; the next sweep that wants these trials runs them again.
 

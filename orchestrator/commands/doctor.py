@@ -6,11 +6,11 @@ from dataclasses import asdict
 
 import click
 
-from orchestrator.commands._options import store_option
+from orchestrator.commands._options import writable_store_option
 
 
 @click.command()
-@store_option
+@writable_store_option
 @click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True)
 @click.option("--seconds", default=2.0, show_default=True, help="How long to time each model's training steps.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, one finding per line.")

@@ -5,12 +5,12 @@ from typing import Any
 import click
 
 from orchestrator.commands._on import run_job
-from orchestrator.commands._options import store_option
+from orchestrator.commands._options import writable_store_option
 from orchestrator.commands._run import check_options, run, run_options
 
 
 @click.command()
-@store_option
+@writable_store_option
 @run_options
 @click.pass_context
 def resume(context: click.Context, store: str, **given: Any) -> None:

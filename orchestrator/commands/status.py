@@ -25,6 +25,7 @@ def status(context: click.Context, store: str, on: str | None, as_json: bool) ->
     from orchestrator.progress import duration
     from orchestrator.status import read_status
     from orchestrator.store import Store
+    from orchestrator.store.bundled import bundled_hint
     from orchestrator.tables import print_rows
 
     found = read_status(Store.open(store))
@@ -47,7 +48,7 @@ def status(context: click.Context, store: str, on: str | None, as_json: bool) ->
     if rows:
         print_rows(rows, title=f"Sweeps on {found.location}")
     else:
-        click.echo(f"{found.location} has no sweeps yet: start one with orch sweep")
+        click.echo(f"{found.location} has no sweeps yet: start one with orch sweep{bundled_hint()}")
     for driver in found.drivers:
         click.echo(f"running now: {driver}")
     for line in found.workers:

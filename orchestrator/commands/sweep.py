@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from orchestrator.commands._on import run_job
-from orchestrator.commands._options import scale_option, store_option, where_option
+from orchestrator.commands._options import scale_option, where_option, writable_store_option
 from orchestrator.commands._run import check_options, run, run_options
 
 
@@ -13,7 +13,7 @@ from orchestrator.commands._run import check_options, run, run_options
 @click.argument("sweeps", nargs=-1, required=True, metavar="SWEEP…|FILE.py…|all")
 @scale_option
 @where_option
-@store_option
+@writable_store_option
 @run_options
 @click.pass_context
 def sweep(

@@ -5,6 +5,7 @@ Below the root:
   checkpoints/ weights/                  `<trial id>.safetensors`
   drivers/                               `<driver id>.json`
   sweeps/ code/                          what was asked for, and files of the user's that ask: `<digest>.json`
+  searches/                              `<search id>/`: what a search asked and was told (see `search.history`)
   logs/                                  texts
   damaged/                               parts that could not be read, set aside
 """

@@ -18,6 +18,8 @@ class Outcome(enum.StrEnum):
     FAILED = "failed"
     LOST = "lost"
     INTERRUPTED = "interrupted"
+    PRUNED = "pruned"
+    """Given up by a search, for others did better; its checkpoint stays, so that whoever asks for it goes on."""
     OUT_OF_MEMORY = "out_of_memory"
     HUNG = "hung"
 

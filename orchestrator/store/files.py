@@ -49,8 +49,11 @@ class Files(Protocol):
 
 def open_files(location: str) -> Files:
     """Opens nothing yet on a local file system, and creates nothing."""
+    from orchestrator.store.bundled import BUNDLED, BundledFiles
     from orchestrator.store.local import LocalFiles
 
+    if location == BUNDLED:
+        return BundledFiles()
     if location.startswith("file://"):
         return LocalFiles(unquote(urlsplit(location).path), location)
     if "://" in location:

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from orchestrator.errors import StoreUnreachable, UnknownName
 from orchestrator.store.attempt import attempt_row
+from orchestrator.store.bundled import BUNDLED
 from orchestrator.store.cache import PartCache
 from orchestrator.store.columns import SCHEMAS
 from orchestrator.store.compaction import CompactionReport, compact
@@ -34,7 +35,8 @@ class Store:
 
     def __init__(self, location: str | os.PathLike[str] = DEFAULT_STORE):
         given = os.fspath(location)
-        self.uri = given if "://" in given else os.path.abspath(os.path.expanduser(given))
+        named = "://" in given or given == BUNDLED
+        self.uri = given if named else os.path.abspath(os.path.expanduser(given))
         """For handing on, to workers elsewhere too. It may hold credentials: show `location` instead."""
         self._files = open_files(given)
         cache = PartCache(self.location) if self._files.local_path("") is None else None
@@ -43,7 +45,10 @@ class Store:
 
     @classmethod
     def open(cls, location: str | os.PathLike[str] = DEFAULT_STORE) -> "Store":
-        """The store in a folder or at a `pyarrow.fs` URI, such as `s3://bucket/folder`. Creates nothing yet."""
+        """The store in a folder or at a `pyarrow.fs` URI, such as `s3://bucket/folder`; or `bundled`.
+
+        Creates nothing yet.
+        """
         return cls(location)
 
     @property

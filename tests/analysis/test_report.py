@@ -123,7 +123,7 @@ def test_figures_are_written_as_files(smoke, tmp_path):
 
 def test_a_store_that_is_not_there_and_a_place_that_cannot_be_written_are_one_sentence_each(smoke, tmp_path):
     said = orch("report", "--store", str(tmp_path / "none"), expect=2)
-    assert said.startswith("error: there is no store at")
+    assert said.startswith("error: there are no results at")
     place = tmp_path / "no" / "such" / "report.html"
     said = orch("report", "angles", "--store", smoke.uri, "--output", str(place), expect=2)
     assert said.count("\n") == 1

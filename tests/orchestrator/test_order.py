@@ -1,5 +1,6 @@
 """In which order a sweep runs what is missing."""
 
+from orchestrator.packs import make_packs
 from orchestrator.plan import make_plan
 from orchestrator.sweep import _to_do
 
@@ -15,7 +16,16 @@ def test_first_a_canary_of_every_model_and_task_then_the_longest_first():
         ]
         assert canary.seconds <= min(each.seconds for each in alike)
     assert [each.seconds for each in rest] == sorted((each.seconds for each in rest), reverse=True)
-    assert len({each.id for each in todo}) == len(todo) == 810
+    assert len({each.id for each in todo}) == len(todo) == 378
+
+
+def test_with_little_time_the_cheapest_come_first():
+    todo = _to_do([make_plan(["main"], "laptop", ["model=lstm,bilinear"], None)])
+    seconds = {planned.id: planned.seconds for planned in todo.values()}
+    order = make_packs(todo.values(), "cpu", cheapest_first=True)
+    costs = [sum(seconds[trial.id] for trial in work.open_trials) for work in order]
+    assert costs == sorted(costs)
+    assert sorted(trial.id for work in order for trial in work.open_trials) == sorted(todo)
 
 
 def test_a_trial_that_two_requests_want_is_run_once():

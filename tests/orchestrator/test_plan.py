@@ -15,7 +15,7 @@ from orchestrator.errors import UnknownName
 from orchestrator.estimate import Basis, Estimator, estimate_seconds
 from orchestrator.plan import State, make_plan
 from orchestrator.result import CurvePoint, Result, StopReason
-from orchestrator.scales import PAPER, SCALES, SMOKE
+from orchestrator.scales import LAPTOP, PAPER, SCALES, SMOKE
 from orchestrator.store import DEFAULT_STORE, Store, trial_row
 from orchestrator.sweeps import SWEEPS, Sweep
 from orchestrator.trial import make_trial
@@ -203,7 +203,7 @@ def test_what_waits_is_narrowed_too(dependent):
 def test_what_waited_is_to_do_once_the_store_has_the_answer(dependent, store):
     first = make_plan(["dependent"], "laptop", [], store)
     cells = [planned.trial for planned in first.trials if planned.state == State.TO_DO]
-    assert len(cells) == 12
+    assert len(cells) == 2 * len(LAPTOP.learning_rates) * len(LAPTOP.seeds)
     finish(store, cells, accuracy=lambda trial: 0.9 if trial.learning_rate == 3e-4 else 0.1)
     second = make_plan(["dependent"], "laptop", [], store)
     assert second.num_waiting == 0

@@ -34,7 +34,7 @@ def finished(trials, accuracy=lambda trial: 0.5):
     rows = {}
     for trial in trials:
         score = accuracy(trial)
-        scores = dict.fromkeys(("accuracy_100", "accuracy_200", "validation_accuracy"), score)
+        scores = dict.fromkeys(("accuracy_100", "accuracy_200", "validation_accuracy", "ood_accuracy"), score)
         rows[trial.id] = {"learning_rate": trial.learning_rate} | scores
     return Results(lambda: rows)
 
@@ -120,6 +120,12 @@ def test_the_smoke_scale_has_every_kind_of_trial(name):
     assert kinds("smoke") == kinds("paper")
 
 
+def test_a_laptop_trains_one_trial_per_cell_of_the_slow_models():
+    counts = {cell.example.model.name: len(cell.trials) for cell in SWEEPS["main"].cells(LAPTOP, Results.none())}
+    assert {name for name, count in counts.items() if count == 1} == {"mamba", "transformer"}
+    assert {count for name, count in counts.items() if name not in ("mamba", "transformer")} == {4}
+
+
 def test_the_smoke_scale_has_no_more_than_it_needs():
     assert sum(len(trials_of(name, "smoke")) for name in resolve(["all"])) < 320
 
@@ -184,9 +190,20 @@ def test_a_sweep_that_asks_twice_gets_one_trial(dependent, monkeypatch):
 
 
 def test_all_is_every_sweep_of_the_paper():
-    assert set(resolve(["all"])) == SWEEPS.keys() - {"demo", "details", "fresh-seeds"}
+    assert set(resolve(["all"])) == SWEEPS.keys() - {"demo", "details", "fresh-seeds", "affordable"}
     assert resolve(["main", "all", "main"])[0] == "main"
     assert len(resolve(["main", "all", "main"])) == len(resolve(["all"]))
+
+
+def test_affordable_cells_try_a_learning_rate_only_while_none_is_enough():
+    scale = dataclasses.replace(PAPER, moduli=(2, 5))
+    first = [cell.trials for cell in SWEEPS["affordable"].cells(scale, Results.none())][-1]
+    assert [isinstance(trial, Waiting) for trial in first] == [False, True]
+    for score, num_trials in ((0.95, 1), (0.94, 2)):
+        rows = {first[0].id: {"ood_accuracy": score}}
+        then = [cell.trials for cell in SWEEPS["affordable"].cells(scale, Results(lambda rows=rows: rows))][-1]
+        known = [trial for trial in then if isinstance(trial, Trial)]
+        assert [trial.learning_rate for trial in known] == [1e-3, 1e-4][:num_trials]
 
 
 def test_fresh_seeds_wait_for_main_and_share_no_seed_with_it():
@@ -208,7 +225,7 @@ def test_an_unknown_sweep_suggests_the_nearest(name, nearest):
 
 def test_trials_that_depend_on_results_wait_for_them_and_say_for_what(dependent):
     expansion = expand(["dependent"], LAPTOP, Results.none())
-    assert len(expansion.wanted) == 2 * 6
+    assert len(expansion.wanted) == 2 * 4
     assert expansion.waiting == {
         "the best learning rate for rnn on modular_addition modulo 2": 2,
         "the best learning rate for lstm on modular_addition modulo 2": 2,

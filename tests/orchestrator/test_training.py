@@ -257,3 +257,10 @@ def test_the_loss_is_cross_entropy_at_the_end_of_input():
     expected = -logits.log_softmax(-1).gather(-1, target[..., None])[..., 0]
     torch.testing.assert_close(per_trial_loss(logits, target), expected)
     assert math.isfinite(expected.sum())
+
+
+def test_products_keep_all_their_digits_on_a_gpu():
+    torch.backends.cudnn.allow_tf32 = True
+    Training([small_trial("rnn")])
+    assert not torch.backends.cudnn.allow_tf32
+    assert not torch.backends.cuda.matmul.allow_tf32

@@ -72,4 +72,4 @@ def test_planning_it_imports_neither_torch_nor_ray(tmp_path):
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
     assert found.stderr.strip() == "[]"
-    assert "144 trials, 36 of them shared with other sweeps" in found.stdout
+    assert "96 trials, 24 of them shared with other sweeps" in found.stdout

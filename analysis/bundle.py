@@ -1,0 +1,109 @@
+"""A store made small enough to ship: what tables, figures and claims need, and nothing else."""
+
+import os
+import secrets
+import shutil
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import models
+import tasks
+from analysis.aggregate import scored
+from orchestrator.errors import OrchError
+from orchestrator.plan import failed_trials
+from orchestrator.scales import SCALES
+from orchestrator.selection import Results, best_learning_rate
+from orchestrator.store import SCHEMAS, Store
+from orchestrator.store.bundled import no_results
+from orchestrator.sweeps import ALL, SWEEPS
+
+MARK = "bundle.json"
+"""A folder with this file was made here and may be replaced."""
+ROWS_AT_ONCE = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    num_trials: int
+    num_files: int
+    num_bytes: int
+
+
+def bundle(store: Store, folder: Path, curve_points: int = 50) -> Bundle:
+    """Results of built-in models on built-in tasks, and what was asked for. Of failures only that there were some."""
+    if not store.exists():
+        raise no_results(store.location)
+    if folder.exists() and any(folder.iterdir()) and not (folder / MARK).exists():
+        raise OrchError(f"{folder} is in use for something else: name a new folder with --output")
+    aside = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
+    try:
+        num_trials = _fill(Store.open(aside), store, curve_points)
+        shutil.rmtree(folder, ignore_errors=True)
+        os.replace(aside, folder)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return Bundle(num_trials, len(files), sum(path.stat().st_size for path in files))
+
+
+def _fill(target: Store, store: Store, curve_points: int) -> int:
+    trials = [
+        row for row in _rows(store, "trials") if row["model"] in models.REGISTRY and row["task"] in tasks.REGISTRY
+    ]
+    kept = {row["trial_id"] for row in trials}
+    _write(target, "curves", _thinned([row for row in _rows(store, "curves") if row["trial_id"] in kept], curve_points))
+    _write(target, "trials", trials)
+    failed = failed_trials(store) - kept
+    attempts = [row | {"traceback": None} for row in _rows(store, "attempts") if row["trial_id"] in failed]
+    _write(target, "attempts", attempts)
+    for name, values in store.list_json("sweeps").items():
+        if not values.get("code") and all(sweep == ALL or sweep in SWEEPS for sweep in values["sweeps"]):
+            target.put_json(f"sweeps/{name}.json", values)
+    for trial_id in _trials_with_angles(store, {row["trial_id"]: row for row in trials}):
+        weights = store.get_weights(trial_id)
+        assert weights is not None, "asked only of trials whose weights were kept"
+        target.put_weights(trial_id, weights)
+    target.put_json(MARK, {"num_trials": len(trials)})
+    target.compact(min_parts=2)
+    return len(trials)
+
+
+def _rows(store: Store, table: str) -> list[dict[str, Any]]:
+    """With the columns that every store has; others belong to models of the user's own."""
+    return store.read(table).select(SCHEMAS[table].names).to_pylist()
+
+
+def _write(target: Store, table: str, rows: Sequence[dict[str, Any]]) -> None:
+    for start in range(0, len(rows), ROWS_AT_ONCE):
+        target.write(table, rows[start : start + ROWS_AT_ONCE])
+
+
+def _thinned(curves: Sequence[dict[str, Any]], most: int) -> list[dict[str, Any]]:
+    """At most so many rows of each trial, the first and the last among them."""
+    by_trial: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in curves:
+        by_trial[row["trial_id"]].append(row)
+    found = []
+    for rows in by_trial.values():
+        rows.sort(key=lambda row: row["step"])
+        num_kept = min(most, len(rows))
+        places = {round(place * (len(rows) - 1) / max(1, num_kept - 1)) for place in range(num_kept)}
+        found += [rows[place] for place in sorted(places)]
+    return found
+
+
+def _trials_with_angles(store: Store, finished: dict[str, dict[str, Any]]) -> Collection[str]:
+    """Of each scale the trial whose angles are shown: the best at the length of the test, at the chosen rate."""
+    found = []
+    for scale in SCALES.values():
+        for cell in SWEEPS["angles"].cells(scale, Results(lambda: finished)):
+            rows = [finished[trial_id] for trial_id in cell.trial_ids if trial_id in finished]
+            rate = best_learning_rate(rows) if rows else None
+            chosen = [row for row in rows if row["learning_rate"] == rate]
+            chosen.sort(key=lambda row: -scored(row["ood_accuracy"]))
+            kept = (row["trial_id"] for row in chosen if store.get_weights(row["trial_id"]) is not None)
+            found += [*kept][:1]
+    return found

@@ -1,0 +1,28 @@
+"""The paper's claims as data and code, asked of its own numbers and of any store.
+
+A claim is a sentence with conditions on named cells; evidence answers for cells; a verdict says what became of the
+claim. Accuracies are the best over learning rates and seeds, as in the paper's tables.
+"""
+
+from analysis.claims.asking import CLAIMS, ClaimsAtScale, ask_published, ask_store
+from analysis.claims.claim import Claim
+from analysis.claims.evidence import DEMO, SCALE_NAMES
+from analysis.claims.table import claims_table, to_dict
+from analysis.claims.verdict import Judgement, Verdict
+from analysis.claims.wording import evidence_text, verdict_text
+
+__all__ = [
+    "CLAIMS",
+    "DEMO",
+    "SCALE_NAMES",
+    "Claim",
+    "ClaimsAtScale",
+    "Judgement",
+    "Verdict",
+    "ask_published",
+    "ask_store",
+    "claims_table",
+    "evidence_text",
+    "to_dict",
+    "verdict_text",
+]

@@ -1,0 +1,69 @@
+"""A claim of the paper: a sentence, and the conditions on named cells that it comes down to."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from analysis.claims.condition import Condition
+from analysis.claims.evidence import Question
+from analysis.published import OOD, Key
+
+ALL_MODULI = (2, 3, 5, 10, 25, 50)
+LARGER_MODULI = ALL_MODULI[1:]
+ADDITIVE_MODULI = (2, 3, 5, 10, 25)
+DEPTHS = ("1", "2", "4")
+TERMS = ("constant", "input", "input+constant")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Conditions of one kind. All that have results must hold, and at least so many must have them."""
+
+    title: str
+    conditions: Sequence[Condition]
+    at_least: int = 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Claim:
+    id: str
+    sentence: str
+    parts: tuple[Part, ...]
+    note: str = ""
+    """What of the published numbers is out of scope, and what else a reader must know."""
+    readings: tuple[str, ...] = ("",)
+    """The paper leaves open which of these it means: the claim is asked of each."""
+    published: bool = True
+    """Whether the paper gives numbers for it; a figure without numbers cannot be asked."""
+
+    @property
+    def sweeps(self) -> set[str]:
+        """Those whose results it needs."""
+        return {question.sweep for question in self._questions}
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(question.key.task for question in self._questions))
+
+    @property
+    def moduli(self) -> tuple[int, ...]:
+        """In scope."""
+        return tuple(sorted({question.key.modulus for question in self._questions}))
+
+    @property
+    def _questions(self) -> list[Question]:
+        return [question for part in self.parts for each in part.conditions for question in each.questions]
+
+
+def ask(
+    task: str,
+    modulus: int,
+    model: str,
+    variant: str = "",
+    *,
+    split: str = OOD,
+    sweep: str = "main",
+    additive: str = "none",
+    train_examples: int = 0,
+    train_length: int = 10,
+) -> Question:
+    return Question(sweep, Key(task, model, variant, additive, modulus, train_examples, train_length), split)

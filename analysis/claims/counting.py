@@ -1,0 +1,52 @@
+"""The condition on how many factors a state machine takes."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from analysis.claims.condition import LEARNED, Finding, Outcome, missing
+from analysis.claims.evidence import Evidence, Question
+
+
+@dataclass(frozen=True, slots=True)
+class NeedsMoreFactors:
+    """The larger machine is first tracked with more factors than the smaller; unclear if with as many."""
+
+    smaller: tuple[Question, ...]
+    larger: tuple[Question, ...]
+    """By number of factors, fewest first."""
+    label: str
+
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        return self.smaller + self.larger
+
+    @property
+    def modulus(self) -> int:
+        return self.larger[0].key.modulus
+
+    def check(self, evidence: Evidence, reading: str) -> Finding:
+        fewest = [_fewest_factors(questions, evidence) for questions in (self.smaller, self.larger)]
+        if fewest[0] is None or fewest[1] is None:
+            return missing(self, [evidence.ask(question) for question in self.questions])
+        (few, its_trials), (many, more_trials) = fewest[0], fewest[1]
+        outcome = Outcome.HOLDS if few < many else Outcome.UNCLEAR if few == many else Outcome.VIOLATED
+        told = "with " + ", then ".join(
+            str(number) if math.isfinite(number) else "none suffices" for number in (few, many)
+        )
+        return Finding(outcome, self.label, self.modulus, told, (), its_trials + more_trials)
+
+
+def _fewest_factors(questions: Sequence[Question], evidence: Evidence) -> tuple[float, tuple[str, ...]] | None:
+    """With which a machine is tracked, and the trials that show it; nothing while fewer might do."""
+    trials: list[str] = []
+    planned = [(question, answer) for question in questions if (answer := evidence.ask(question)) is not None]
+    for question, answer in planned:
+        if answer.accuracy is None:
+            return None
+        trials.append(answer.trial_id)
+        if answer.accuracy >= LEARNED:
+            return int(question.key.variant), tuple(trials)
+        if not answer.settled:
+            return None
+    return (math.inf, tuple(trials)) if planned else None

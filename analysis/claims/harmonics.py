@@ -1,0 +1,50 @@
+"""The condition on the angles of a trained rotation model."""
+
+from dataclasses import dataclass
+
+from analysis.claims.condition import LEARNED, Finding, Outcome, missing, number
+from analysis.claims.evidence import Evidence, Question
+from orchestrator.errors import DamagedFile
+
+OFF_HARMONIC = 0.1
+"""Angles are at harmonics if they miss the nearest by less than this, in steps of the circle; by chance it is 0.25."""
+TURNING_SHARE = 0.5
+"""And if planes that turn at all have at least this share of the readout's weight."""
+
+
+@dataclass(frozen=True, slots=True)
+class AtHarmonics:
+    """The planes that a trained rotation model reads turn by whole multiples of a step of the circle."""
+
+    question: Question
+    label: str
+
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        return (self.question,)
+
+    @property
+    def modulus(self) -> int:
+        return self.question.key.modulus
+
+    def check(self, evidence: Evidence, reading: str) -> Finding:
+        answer = evidence.ask(self.question)
+        if answer is None or answer.accuracy is None:
+            return missing(self, [answer])
+        if answer.accuracy < LEARNED:
+            told = f"learned to {number(answer.accuracy)}: too little to look at its angles"
+            return Finding(Outcome.MISSING, self.label, self.modulus, told, (answer.accuracy,))
+        for trial_id in (trial_id for trial_id, accuracy in answer.chosen if accuracy >= LEARNED):
+            try:
+                rotations = evidence.rotations(trial_id, self.modulus)
+            except DamagedFile as error:
+                return Finding(Outcome.MISSING, self.label, self.modulus, str(error))
+            if rotations is not None:
+                off, turning = rotations.off_harmonic, rotations.turning_share
+                holds = off < OFF_HARMONIC and turning >= TURNING_SHARE
+                told = (
+                    f"{off:.3f} steps from a harmonic (by chance 0.25), {turning:.0%} of the readout on turning planes"
+                )
+                outcome = Outcome.HOLDS if holds else Outcome.VIOLATED
+                return Finding(outcome, self.label, self.modulus, told, (off, turning), (trial_id,))
+        return Finding(Outcome.MISSING, self.label, self.modulus, "no trial that learned has kept its weights")

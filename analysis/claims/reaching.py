@@ -1,0 +1,67 @@
+"""Conditions on how far a model gets with one cell: it learns it, or it fails."""
+
+from dataclasses import dataclass
+
+from analysis.claims.condition import (
+    FAILED,
+    LEARNED,
+    Finding,
+    Outcome,
+    accuracy_of,
+    finding,
+    has_result,
+    missing,
+    number,
+)
+from analysis.claims.evidence import Evidence, Question
+
+
+@dataclass(frozen=True, slots=True)
+class Learns:
+    """At least one of these, which differ in depth alone, learns."""
+
+    questions: tuple[Question, ...]
+    label: str
+
+    @property
+    def modulus(self) -> int:
+        return self.questions[0].key.modulus
+
+    def check(self, evidence: Evidence, reading: str) -> Finding:
+        answers = [evidence.ask(question, reading) for question in self.questions]
+        best = max((each for each in answers if has_result(each)), key=accuracy_of, default=None)
+        if best is None:
+            return missing(self, answers)
+        if accuracy_of(best) >= LEARNED:
+            outcome = Outcome.HOLDS
+        elif all(each is not None and each.settled for each in answers):
+            outcome = Outcome.VIOLATED if accuracy_of(best) < FAILED else Outcome.UNCLEAR
+        else:
+            outcome = Outcome.MISSING
+        return finding(self, outcome, number(accuracy_of(best)), best)
+
+
+@dataclass(frozen=True, slots=True)
+class Fails:
+    question: Question
+    label: str
+
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        return (self.question,)
+
+    @property
+    def modulus(self) -> int:
+        return self.question.key.modulus
+
+    def check(self, evidence: Evidence, reading: str) -> Finding:
+        answer = evidence.ask(self.question, reading)
+        if answer is None or answer.accuracy is None:
+            return missing(self, [answer])
+        if answer.accuracy >= LEARNED:
+            outcome = Outcome.VIOLATED
+        elif not answer.settled:
+            outcome = Outcome.MISSING
+        else:
+            outcome = Outcome.HOLDS if answer.accuracy < FAILED else Outcome.UNCLEAR
+        return finding(self, outcome, number(answer.accuracy), answer)

@@ -1,0 +1,77 @@
+"""Judgements as rows, for programs."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from analysis.claims.asking import ClaimsAtScale
+from analysis.claims.verdict import Judgement
+from analysis.claims.wording import evidence_text
+
+if TYPE_CHECKING:
+    from pyarrow import Table
+
+
+def claims_table(asked: Iterable[ClaimsAtScale]) -> "Table":
+    """A row for each claim at each scale."""
+    import pyarrow as pa
+
+    from analysis.rows import column, to_table
+
+    texts, numbers = (pa.list_(pa.field("element", kind)) for kind in (pa.string(), pa.int64()))
+    schema = pa.schema(
+        [
+            column("scale", pa.string(), "the scale of the results"),
+            column("claim", pa.string(), "the claim's name"),
+            column("verdict", pa.string(), "supported, contradicted or not enough data"),
+            column("moduli", numbers, "the moduli that the verdict covers"),
+            column("sentence", pa.string(), "what is claimed"),
+            column("evidence", pa.string(), "the numbers, in words"),
+            column("note", pa.string(), "what is out of scope"),
+            column("tasks", texts, "the tasks in scope"),
+            column("sweeps", texts, "the sweeps whose results it needs"),
+            column("trial_ids", texts, "the trials that the numbers come from"),
+        ]
+    )
+    return to_table([_row(each.scale, judgement) for each in asked for judgement in each.judgements], schema)
+
+
+def to_dict(asked: ClaimsAtScale) -> dict[str, Any]:
+    """With every finding, for JSON."""
+    return {
+        "scale": asked.scale,
+        "claims": [_row(asked.scale, judgement) | {"findings": _findings(judgement)} for judgement in asked.judgements],
+    }
+
+
+def _row(scale: str, judgement: Judgement) -> dict[str, Any]:
+    claim = judgement.claim
+    return {
+        "scale": scale,
+        "claim": claim.id,
+        "verdict": str(judgement.verdict),
+        "moduli": list(judgement.moduli),
+        "sentence": claim.sentence,
+        "evidence": evidence_text(judgement),
+        "note": claim.note,
+        "tasks": list(claim.tasks),
+        "sweeps": sorted(claim.sweeps),
+        "trial_ids": list(judgement.trial_ids),
+    }
+
+
+def _findings(judgement: Judgement) -> list[dict[str, Any]]:
+    return [
+        {
+            "reading": reading.name,
+            "part": each.part.title,
+            "cell": finding.label,
+            "modulus": finding.modulus,
+            "outcome": str(finding.outcome),
+            "told": finding.told,
+            "values": list(finding.values),
+            "trial_ids": list(finding.trial_ids),
+        }
+        for reading in judgement.readings
+        for each in reading.parts
+        for finding in each.findings
+    ]

@@ -1,0 +1,64 @@
+"""A judgement in words: the verdict with what it covers, and the evidence in numbers."""
+
+from collections.abc import Iterator, Sequence
+
+from analysis.claims.condition import Finding, Outcome
+from analysis.claims.verdict import Judgement, PartFindings, Reading, Verdict
+
+MOST_LISTED = 4
+"""So many numbers are given one by one; of more, how many there are and what they span."""
+MOST_NAMED = 3
+
+
+def verdict_text(judgement: Judgement) -> str:
+    """Such as `supported for m = 2, 3`."""
+    if judgement.verdict is Verdict.NOT_ENOUGH:
+        return str(judgement.verdict)
+    told = f"{judgement.verdict} for m = {', '.join(map(str, judgement.moduli))}"
+    if len(judgement.telling) < len(judgement.readings):
+        told += f", with the state {' or '.join(reading.name for reading in judgement.telling)}"
+    return told
+
+
+def evidence_text(judgement: Judgement) -> str:
+    if len(judgement.readings) == 1:
+        return _reading(judgement.readings[0])
+    return ". ".join(f"State {each.name} ({each.verdict}): {_reading(each)}" for each in judgement.readings)
+
+
+def _reading(reading: Reading) -> str:
+    return "; ".join(f"{each.part.title}: {', '.join(_part(each))}" for each in reading.parts)
+
+
+def _part(part: PartFindings) -> Iterator[str]:
+    if violated := part.having(Outcome.VIOLATED):
+        yield f"against it {_listed(violated)}"
+    if unclear := part.having(Outcome.UNCLEAR):
+        yield f"unclear {_listed(unclear)}"
+    if holding := part.having(Outcome.HOLDS):
+        yield _listed(holding)
+    missing = part.having(Outcome.MISSING)
+    started = [finding for finding in missing if finding.values]
+    if started:
+        yield f"unfinished {_listed(started)}"
+    lacking = [finding for finding in missing if not finding.values]
+    if part.num_lacking and lacking:
+        names = [finding.label for finding in lacking[:MOST_NAMED]]
+        more = [f"{len(lacking) - MOST_NAMED} more"] if len(lacking) > MOST_NAMED else []
+        reasons = " or ".join(dict.fromkeys(finding.told for finding in lacking))
+        yield f"lacks {part.num_lacking} of {', '.join([*names, *more])} ({reasons})"
+
+
+def _listed(findings: Sequence[Finding]) -> str:
+    if len(findings) <= MOST_LISTED:
+        return ", ".join(f"{finding.label} {finding.told}" for finding in findings)
+    what = {1: "", 2: " differences"}
+    sizes = {len(finding.values) for finding in findings}
+    if len(sizes) != 1 or not sizes <= what.keys():
+        return f"{len(findings)} cells"
+    values = [finding.values[0] - sum(finding.values[1:]) for finding in findings]
+    return f"{len(findings)} cells,{what[sizes.pop()]} from {_number(min(values))} to {_number(max(values))}"
+
+
+def _number(value: float) -> str:
+    return f"{round(value, 2) + 0.0:.2f}"

@@ -1,0 +1,55 @@
+"""The cells of the paper that a few CPU cores can afford: small moduli, no Mamba, no transformer, one seed.
+
+Learning rates take turns. Once one holds at the test length the others are not needed: the best of a cell could rise
+by no more than what is missing to 1. Run it with `--cheapest-first` and a budget, and it goes as far as that takes it.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+from orchestrator.cell import Cell
+from orchestrator.experiments import additive, dihedral, factors, frozen_parity, main, param_matched
+from orchestrator.scales import Scale
+from orchestrator.selection import Results, Waiting
+from orchestrator.trial import Trial
+
+TITLE = "The paper's cells that a few CPU cores can afford, one learning rate after another"
+REPRODUCES = "parts of the tables; its trials are theirs"
+
+MODULI = (2, 3, 5)
+LARGEST_RANK = 256
+ENOUGH = 0.95
+
+
+def cells(scale: Scale, results: Results) -> Iterator[Cell]:
+    yield from frozen_parity.cells(scale, results)
+    one_seed = dataclasses.replace(scale, seeds=scale.seeds[:1])
+    for sweep in (main, factors, additive, dihedral, param_matched):
+        for cell in sweep.cells(one_seed, results):
+            if _affordable(cell.example, matched=sweep is param_matched):
+                yield dataclasses.replace(cell, trials=in_turn(cell.trials, results))
+
+
+def _affordable(trial: Trial, matched: bool) -> bool:
+    model, task = trial.model, trial.task
+    if matched:
+        return model.name in ("bilinear", "factored", "block_diagonal") and task.modulus in MODULI
+    small = task.modulus in MODULI and task.name != "modular_arithmetic" and model.packs
+    return small and getattr(model, "rank", 0) <= LARGEST_RANK
+
+
+def in_turn(trials: Sequence[Trial | Waiting], results: Results) -> list[Trial | Waiting]:
+    """As many of a cell's trials as are needed so far, and the next one waiting for the outcome of the last."""
+    found: list[Trial | Waiting] = []
+    for trial in trials:
+        assert isinstance(trial, Trial), "a cell of a paper's table waits for nothing"
+        if found:
+            before = found[-1]
+            assert isinstance(before, Trial)
+            accuracy = results.accuracy(before)
+            if accuracy is None:
+                return [*found, Waiting(f"the outcome of learning rate {before.learning_rate:g}", trial)]
+            if accuracy >= ENOUGH:
+                break
+        found.append(trial)
+    return found

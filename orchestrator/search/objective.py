@@ -1,0 +1,84 @@
+"""What a search makes as good as it can: a metric of a trial, over the seeds of a point."""
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, median
+from typing import Any
+
+from orchestrator.errors import UnknownName
+from orchestrator.trial import Trial
+
+AGGREGATES: dict[str, Callable[[Iterable[float]], float]] = {"mean": fmean, "median": median, "min": min, "max": max}
+"""Ways to make one number of the seeds' numbers."""
+
+DEFAULT_METRIC = "accuracy_100"
+_SMALLER_IS_BETTER = ("validation_loss", "train_loss", "steps_trained", "seconds")
+_PLAIN = ("validation_accuracy", *_SMALLER_IS_BETTER)
+_AT_LENGTH = re.compile(r"accuracy_(\d+)")
+COLUMNS = ("trial_id", "steps_trained", "stop_reason", "ood_accuracy", "length_curve", *dict.fromkeys(_PLAIN))
+"""Of a finished trial, what an objective may need."""
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    metric: str = DEFAULT_METRIC
+    aggregate: str = "mean"
+
+    @property
+    def maximised(self) -> bool:
+        return self.metric not in _SMALLER_IS_BETTER
+
+    @property
+    def length(self) -> int | None:
+        found = _AT_LENGTH.fullmatch(self.metric)
+        return int(found[1]) if found else None
+
+    @property
+    def description(self) -> str:
+        what = f"accuracy at {self.length} inputs" if self.length else self.metric.replace("_", " ")
+        return f"{self.aggregate} {what}"
+
+    def problems(self, trial: Trial) -> list[str]:
+        """What keeps it from being measured, or makes it the test that nothing may be tuned on."""
+        others = [length for length in trial.tested_lengths if length != trial.test_length]
+        instead = f"accuracy_{max(others)}" if others else "validation_accuracy"
+        if self.metric == "ood_accuracy" or self.length == trial.test_length:
+            return [
+                f"accuracy at {trial.test_length} inputs is the test, which nothing may be tuned on: search by"
+                f" {instead}; the test is shown beside it"
+            ]
+        if self.length is None and self.metric not in _PLAIN:
+            return [str(UnknownName("metric", self.metric, [*_PLAIN, *(f"accuracy_{length}" for length in others)]))]
+        if self.length is not None and self.length not in trial.tested_lengths:
+            problem = f"accuracy at {self.length} inputs is not measured"
+            return [f"{problem}: add it to --curve-lengths, or use --metric {instead}"]
+        return []
+
+    def over(self, values: Iterable[float]) -> float:
+        return float(AGGREGATES[self.aggregate](values))
+
+    def value(self, rows: Sequence[Mapping[str, Any]]) -> float | None:
+        """Of a point whose trials have all finished; nothing if a loss or a time is not a number."""
+        values = [self._of(row) for row in rows]
+        known = [value for value in values if value is not None]
+        return self.over(known) if len(known) == len(values) else None
+
+    def _of(self, row: Mapping[str, Any]) -> float | None:
+        if self.length is not None:
+            scores = {each["length"]: each["accuracy"] for each in row["length_curve"]}
+            value = scores.get(self.length)
+        else:
+            value = row[self.metric]
+        if value is None or not math.isfinite(value):
+            return 0.0 if self.maximised else None  # an accuracy that is not known is chance
+        return float(value)
+
+    def better(self, one: float, other: float) -> bool:
+        return one > other if self.maximised else one < other
+
+    def test(self, rows: Sequence[Mapping[str, Any]]) -> float:
+        """The same over the accuracy at the test length: to be shown, never to choose by."""
+        values = [row["ood_accuracy"] for row in rows]
+        return self.over(0.0 if value is None or math.isnan(value) else value for value in values)

@@ -1,0 +1,179 @@
+"""What a search varies: settings with the values they may take, as a user writes them. No Optuna."""
+
+import itertools
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import models
+import tasks
+from orchestrator.errors import InvalidSettings, UnknownName
+from orchestrator.settings import field_types
+from orchestrator.trial import Trial
+
+Value = int | float | bool | str
+Params = dict[str, Value]
+"""One point: a value for each varied setting."""
+
+DECADE = 10.0
+"""Ranges that span this much are searched by their logarithm."""
+DIGITS = 3
+"""A number drawn from a range is rounded to this many digits: more would say nothing."""
+_SEEDS = {"init_seed": "--seeds", "data_seed": "--seeds"}
+_FORM = "write it like rank=1,2,4 or learning_rate=1e-4..1e-2"
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """One varied setting: a list of values, or a range."""
+
+    name: str
+    values: tuple[Value, ...] = ()
+    low: float = 0.0
+    high: float = 0.0
+    whole: bool = False
+    """Whether a range is of whole numbers."""
+
+    @property
+    def is_range(self) -> bool:
+        return not self.values
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether it is a list of numbers that grow."""
+        numbers = [value for value in self.values if not isinstance(value, (bool, str))]
+        return not self.is_range and len(numbers) == len(self.values) and numbers == sorted(numbers)
+
+    @property
+    def is_logarithmic(self) -> bool:
+        return self.is_range and self.low > 0 and self.high / self.low >= DECADE
+
+    def rounded(self, number: float) -> Value:
+        """A number within the range as a point has it."""
+        if self.whole:
+            return round(number)
+        return min(max(float(f"{number:.{DIGITS}g}"), self.low), self.high)
+
+    @property
+    def ends(self) -> tuple[Value, ...]:
+        """All values of a list; both ends of a range."""
+        if not self.is_range:
+            return self.values
+        return (int(self.low), int(self.high)) if self.whole else (self.low, self.high)
+
+    def __str__(self) -> str:
+        return f"{self.name}={('..' if self.is_range else ',').join(map(str, self.ends))}"
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    dimensions: tuple[Dimension, ...]
+
+    def __getitem__(self, name: str) -> Dimension:
+        return next(each for each in self.dimensions if each.name == name)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(each.name for each in self.dimensions)
+
+    @property
+    def is_finite(self) -> bool:
+        return not any(each.is_range for each in self.dimensions)
+
+    def points(self, fixed: Mapping[str, Value] | None = None) -> Iterator[Params]:
+        """Every point of the lists and the ends of the ranges, of those with these values."""
+        fixed = fixed or {}
+        choices = [(fixed[each.name],) if each.name in fixed else each.ends for each in self.dimensions]
+        return (dict(zip(self.names, values, strict=True)) for values in itertools.product(*choices))
+
+    def __str__(self) -> str:
+        return " ".join(map(str, self.dimensions))
+
+
+def parse_space(texts: Sequence[str], task: str, model: str, fixed: Mapping[str, Any]) -> Space:
+    """What `--vary` says, or all that is wrong with it."""
+    hints = _hints(task, model)
+    problems: list[str] = []
+    dimensions: list[Dimension] = []
+    for text in texts:
+        name, equals, values = text.partition("=")
+        name = name.strip().replace("-", "_")
+        if not equals or not values.strip():
+            problems.append(f"--vary {text!r} says no values: {_FORM}")
+        elif name in _SEEDS:
+            problems.append(f"--vary {name}: every point is trained with the same seeds: set their number with --seeds")
+        elif name not in hints:
+            problems.append(f"--vary: {UnknownName(f'setting of {model} on {task}', name, hints)}")
+        elif name in fixed:
+            problems.append(f"{name} is both varied and fixed: leave out --{name.replace('_', '-')}, or --vary {name}")
+        elif name in (each.name for each in dimensions):
+            problems.append(f"--vary {name} is given twice: give all its values in one list")
+        else:
+            try:
+                dimensions.append(_dimension(name, values.strip(), hints[name]))
+            except ValueError as error:
+                problems.append(f"--vary {text!r}: {error}")
+    if not texts:
+        problems.append(f"nothing is varied: say what with --vary; {_FORM}")
+    if problems:
+        raise InvalidSettings(problems)
+    return Space(tuple(dimensions))
+
+
+def _hints(task: str, model: str) -> dict[str, Any]:
+    problems = []
+    for kind, name, registry in (("task", task, tasks.REGISTRY), ("model", model, models.REGISTRY)):
+        if name not in registry:
+            problems.append(str(UnknownName(kind, name, registry)))
+    if problems:
+        raise InvalidSettings(problems)
+    hints: dict[str, Any] = {}
+    for owner in (Trial, models.REGISTRY[model], tasks.REGISTRY[task]):
+        hints |= field_types(owner)
+    return {name: hint for name, hint in hints.items() if name not in ("task", "model")}
+
+
+def _dimension(name: str, text: str, hint: Any) -> Dimension:
+    if hint not in (int, float, bool, str):
+        raise ValueError("it is itself a list, which cannot be varied: leave it out")
+    low, dots, high = text.partition("..")
+    if not dots:
+        values = tuple(_value(part.strip(), hint) for part in text.split(","))
+        if len(set(values)) < len(values):
+            raise ValueError("a value stands twice: leave one out")
+        if len(values) < 2:
+            raise ValueError(f"one value is not varied: give more, or set --{name.replace('_', '-')} {text}")
+        return Dimension(name, values)
+    if hint not in (int, float):
+        raise ValueError("a range is of numbers: give a list, such as a,b,c")
+    first, last = _value(low.strip(), hint), _value(high.strip(), hint)
+    if not float(first) < float(last):
+        raise ValueError(f"a range goes up: write {high}..{low}")
+    return Dimension(name, low=float(first), high=float(last), whole=hint is int)
+
+
+def _value(text: str, hint: Any) -> Value:
+    if hint is bool:
+        known = {"yes": True, "true": True, "no": False, "false": False}
+        if text.lower() not in known:
+            raise ValueError(f"{text!r} is neither yes nor no: use these")
+        return known[text.lower()]
+    try:
+        value = hint(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a {'whole number' if hint is int else 'number'}: {_FORM}") from None
+    if hint is float and not abs(value) < float("inf"):
+        raise ValueError(f"{text!r} is not a number that can be used: {_FORM}")
+    return value
+
+
+def canonical_point(params: Mapping[str, Value]) -> str:
+    """Equal for equal points."""
+    return json.dumps(dict(params), sort_keys=True, separators=(",", ":"))
+
+
+def describe_point(params: Mapping[str, Value]) -> str:
+    """For people: rank 64, learning rate 0.001."""
+    texts = (f"{value:g}" if isinstance(value, float) else str(value) for value in params.values())
+    return ", ".join(f"{name.replace('_', ' ')} {text}" for name, text in zip(params, texts, strict=True))

@@ -1,0 +1,42 @@
+"""The results that ship with the package: the store named `bundled`, which can only be read.
+
+`orch bundle` makes it. The folder may belong to somebody else, or to a file system that nobody can write to.
+"""
+
+from pathlib import Path
+
+import analysis
+from orchestrator.errors import OrchError, StoreReadOnly
+from orchestrator.store.local import LocalFiles
+
+BUNDLED = "bundled"
+FOLDER = Path(analysis.__file__).parent / BUNDLED
+
+
+class BundledFiles(LocalFiles):
+    def __init__(self) -> None:
+        super().__init__(str(FOLDER), BUNDLED)
+
+    def put(self, path: str, data: bytes, kind: str = "file") -> None:
+        raise StoreReadOnly()
+
+    def delete(self, path: str) -> None:
+        raise StoreReadOnly()
+
+    def move(self, path: str, target: str) -> None:
+        raise StoreReadOnly()
+
+    def sweep(self, folder: str) -> None:
+        raise StoreReadOnly()
+
+
+def no_results(location: str) -> OrchError:
+    """For who looks at a store that is not there; where results came with orch, it points to them."""
+    if location == BUNDLED:
+        return OrchError("no results came with this installation of orch: run orch sweep, and name its --store")
+    return OrchError(f"there are no results at {location}: check the name, or run orch sweep first{bundled_hint()}")
+
+
+def bundled_hint() -> str:
+    """What to add to such a message."""
+    return f"; --store {BUNDLED} has those that came with orch" if BundledFiles().exists() else ""

@@ -1,0 +1,180 @@
+"""Results that ship with the package: made small, read by every command, changed by none."""
+
+import datetime
+import json
+
+import pytest
+from click.testing import CliRunner
+
+import analysis
+from analysis.bundle import bundle
+from orchestrator.cli import main
+from orchestrator.errors import OrchError, StoreReadOnly
+from orchestrator.experiments import demo
+from orchestrator.scales import LAPTOP
+from orchestrator.selection import Results
+from orchestrator.store import Store, bundled
+from orchestrator.sweeps import SWEEPS
+from tests.analysis.finished import finish
+
+NOW = datetime.datetime(2025, 1, 1, tzinfo=datetime.UTC)
+
+
+@pytest.fixture
+def store(tmp_path):
+    """Of the demo, with everything that a bundle leaves out."""
+    store = Store.open(tmp_path / "runs")
+    cells = list(demo.cells(LAPTOP, Results.none()))
+    for cell in cells:
+        for trial in cell.trials[:-1]:
+            finish(store, trial, ood=1.0)
+    failed = cells[0].trials[-1].id
+    attempt = {"attempt_id": "a", "trial_id": failed, "event": "end", "outcome": "failed", "at": NOW}
+    store.write("attempts", [attempt | {"traceback": "File /home/somebody", "error_message": "it broke"}])
+    [angles] = SWEEPS["angles"].cells(LAPTOP, Results.none())
+    for trial, ood in zip(angles.trials, (0.1, 0.9, 0.5), strict=False):
+        finish(store, trial, ood=ood)
+        store.put_weights(trial.id, trial.id.encode())
+    store.put_weights(cells[0].trials[0].id, b"of no figure")
+    store.put_checkpoint(failed, b"unfinished")
+    store.put_bytes("logs/driver.jsonl", b"{}")
+    asked = {"sweeps": ["demo"], "scale": "laptop", "where": [], "seconds": {failed: 1.0}, "waiting": 0}
+    store.put_json("sweeps/one.json", asked)
+    store.put_json("sweeps/two.json", asked | {"code": ["digest"]})
+    return store
+
+
+@pytest.fixture
+def shipped(store, tmp_path, monkeypatch):
+    """The folder that `--store bundled` reads."""
+    folder = tmp_path / "package" / "bundled"
+    folder.parent.mkdir()
+    bundle(store, folder)
+    monkeypatch.setattr(bundled, "FOLDER", folder)
+    return folder
+
+
+def orch(*arguments, expect=0):
+    result = CliRunner().invoke(main, list(arguments))
+    assert result.exit_code == expect, result.output
+    return result
+
+
+def contents(folder):
+    return {path: (path.stat().st_mtime_ns, path.is_file() and path.read_bytes()) for path in folder.rglob("*")}
+
+
+def test_a_bundle_has_the_results_and_nothing_that_is_not_for_others(store, shipped):
+    small = Store.open(shipped)
+    assert small.done() == store.done()
+    assert small.read("trials").drop_columns("finished_at").equals(store.read("trials").drop_columns("finished_at"))
+    assert {path.name for path in shipped.iterdir()} == {
+        "attempts", "bundle.json", "curves", "sweeps", "trials", "weights",
+    }  # fmt: skip
+    [attempt] = small.read("attempts").to_pylist()
+    assert (attempt["traceback"], attempt["error_message"]) == (None, "it broke")
+    assert list(small.list_json("sweeps")) == ["one"], "code of somebody's own is not shipped"
+    [angles] = SWEEPS["angles"].cells(LAPTOP, Results.none())
+    assert small.list_files("weights") == [f"weights/{angles.trials[1].id}.safetensors"]
+
+
+def test_curves_are_thinned_and_keep_their_ends(store, tmp_path):
+    trial_id = next(iter(store.done()))
+    steps = range(100, 100_100, 100)
+    rows = [{"trial_id": trial_id, "attempt_id": f"of-{trial_id}", "step": step} for step in steps]
+    store.write("curves", rows)
+    bundle(store, tmp_path / "small", curve_points=11)
+    kept = [
+        row["step"] for row in Store.open(tmp_path / "small").read("curves").to_pylist() if row["trial_id"] == trial_id
+    ]
+    assert (len(kept), min(kept), max(kept)) == (11, 100, 100_000)
+
+
+def test_a_bundle_replaces_a_bundle_and_nothing_else(store, tmp_path):
+    folder = tmp_path / "small"
+    bundle(store, folder)
+    before = contents(folder)
+    assert "trials" in orch("bundle", "--store", store.uri, "--output", str(folder)).stdout
+    assert contents(folder).keys() != before.keys()
+    (folder / "bundle.json").unlink()
+    with pytest.raises(OrchError, match="in use for something else"):
+        bundle(store, folder)
+    with pytest.raises(OrchError, match="there are no results at"):
+        bundle(Store.open(tmp_path / "none"), tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["query", "SELECT count(*) AS n FROM trials"], "13"),
+        (["results", "--by", "model"], "transformer"),
+        (["claims"], "supported"),
+        (["status"], "demo"),
+        (["plan", "demo"], "20"),
+        (["failures"], "it broke"),
+        (["report", "main", "--format", "markdown"], "| Bilinear |"),
+        (["sweeps"], "demo"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_every_command_that_reads_reads_the_bundled_results_and_leaves_them_as_they_are(arguments, told, shipped):
+    before = contents(shipped)
+    assert told in orch(*arguments, "--store", "bundled").stdout
+    assert contents(shipped) == before
+
+
+def test_a_report_of_the_bundled_results_names_commands_that_work(shipped, tmp_path):
+    orch("report", "demo", "--store", "bundled", "--output", str(tmp_path / "report.html"))
+    text = (tmp_path / "report.html").read_text()
+    assert "orch train --trial ID --store bundled" in text
+    assert "orch sweep demo --scale laptop</code>" in text
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["sweep", "demo"], ["resume"], ["compact"], ["doctor"], ["discard", "--where", "model=lstm", "--reason", "x"]],
+    ids=lambda arguments: arguments[0],
+)
+def test_every_command_that_writes_refuses_in_one_sentence(arguments, shipped):
+    before = contents(shipped)
+    told = orch(*arguments, "--store", "bundled", expect=2).stderr
+    assert told == "error: the bundled results cannot be changed: name a store of your own with --store\n"
+    assert contents(shipped) == before
+
+
+def test_the_bundled_store_itself_takes_nothing(shipped):
+    store = Store.open("bundled")
+    before = contents(shipped)
+    for change in (
+        lambda: store.write("trials", [{"trial_id": "a"}]),
+        lambda: store.put_json("sweeps/a.json", {}),
+        lambda: store.delete("sweeps/one.json"),
+        lambda: store.discard(list(store.done())[:1], "no"),
+        store.compact,
+        store.verify,
+    ):
+        with pytest.raises(StoreReadOnly):
+            change()
+    assert contents(shipped) == before
+    assert store.uri == store.location == "bundled"
+
+
+def test_who_has_no_store_yet_is_told_of_the_bundled_results(shipped, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path / "package")
+    monkeypatch.delenv("ORCH_STORE", raising=False)
+    for command in (["query", "SELECT * FROM trials"], ["results"], ["report"], ["claims"]):
+        told = orch(*command, expect=2).stderr
+        assert told.count("\n") == 1
+        assert told.endswith("run orch sweep first; --store bundled has those that came with orch\n")
+    assert "--store bundled" in orch("status").stdout
+
+
+def test_an_installation_without_results_says_so_and_does_not_point_to_them(tmp_path, monkeypatch):
+    monkeypatch.setattr(bundled, "FOLDER", tmp_path / "none")
+    assert "no results came with this installation" in orch("claims", "--store", "bundled", expect=2).stderr
+    assert "bundled" not in orch("claims", "--store", str(tmp_path / "runs"), expect=2).stderr
+
+
+def test_they_are_loaded_by_name_from_python_too(shipped):
+    assert analysis.load("bundled").trials.num_rows == json.loads((shipped / "bundle.json").read_text())["num_trials"]
