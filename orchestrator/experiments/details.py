@@ -34,12 +34,11 @@ def _normalised(training: str, evaluation: str) -> dict[str, Any]:
 
 
 READINGS: dict[str, dict[str, Any]] = {
-    "defaults": {},
+    "RMS 1, embeddings of 0.3: the defaults": {},
     "unit norm": _normalised("unit", "unit"),
-    "RMS 1": _normalised("rms", "rms"),
     "unit norm per block": _normalised("block", "block"),
     "only in evaluation": _normalised("none", "rms"),
-    "embeddings of 0.3": {"embedding_scale": 0.3},
+    "embeddings of 1": {"embedding_scale": 1.0},
     "initial state of 1": {"initial_state_scale": 1.0},
 }
 
