@@ -63,7 +63,11 @@ def accuracy_of(answer: Answer | None) -> float:
 
 
 def number(accuracy: float) -> str:
-    return f"{round(accuracy, 2) + 0.0:.2f}"
+    """Two digits, and as many more as it takes not to look like a level that was missed."""
+    digits = 2
+    while any(round(accuracy, digits) == level > accuracy for level in (LEARNED, FAILED)):
+        digits += 1
+    return f"{round(accuracy, digits) + 0.0:.{digits}f}"
 
 
 def finding(condition: Condition, outcome: Outcome, told: str, *answers: Answer | None) -> Finding:

@@ -15,7 +15,7 @@ from safetensors.numpy import save
 
 import analysis
 from analysis.claims import CLAIMS, DEMO, Claim, Verdict, ask_published, ask_store, evidence_text, verdict_text
-from analysis.claims.condition import Outcome
+from analysis.claims.condition import Outcome, number
 from analysis.claims.evidence import Answer, Evidence, Question, store_evidence
 from analysis.claims.verdict import Judgement, judge
 from analysis.figures import figures
@@ -321,3 +321,10 @@ def test_claims_become_a_frame_without_torch_or_ray(demo_store):
     )
     subprocess.run([sys.executable, "-c", program], check=True)
     assert analysis.load(demo_store.uri).claims("paper").num_rows == len(CLAIMS)
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "told"), [(0.95, "0.95"), (0.9499, "0.9499"), (0.4999, "0.4999"), (0.5, "0.50"), (-0.001, "0.00")]
+)
+def test_what_missed_a_level_does_not_look_as_if_it_had_reached_it(accuracy, told):
+    assert number(accuracy) == told
