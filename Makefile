@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test test-cluster lint bench golden clean
+.PHONY: setup demo test test-slow test-cluster lint bench golden clean
 
 setup: $(READY)
 
@@ -27,7 +27,11 @@ demo: $(READY)
 # Tests that start Ray have the machine to themselves; the others share it.
 test: $(READY)
 	$(BIN)/pytest --numprocesses 2 -m 'not ray'
-	$(BIN)/pytest -m 'ray and not cluster'
+	$(BIN)/pytest --durations 10 -m 'ray and not cluster and not slow'
+
+# A driver killed ten times, and every way to fail: four minutes more.
+test-slow: $(READY)
+	$(BIN)/pytest -m slow
 
 # Those that launch a cluster on hosts of this machine: four minutes more, as root.
 test-cluster: $(READY)

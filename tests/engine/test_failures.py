@@ -45,6 +45,7 @@ def test_a_worker_killed_in_mid_trial_costs_nothing_and_changes_nothing(sweeps):
     assert (sweeps.folder / "runs" / "weights" / f"{row['trial_id']}.safetensors").exists()
 
 
+@pytest.mark.slow
 def test_each_kind_of_failure_is_recorded_and_only_those_trials_are_resumed(sweeps):
     faults = [
         ["raise", {"model": "lstm"}],

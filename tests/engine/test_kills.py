@@ -6,6 +6,7 @@ import time
 from collections import Counter
 
 import pyarrow.parquet as pq
+import pytest
 
 from orchestrator.plan import make_plan
 from tests.engine.conftest import wait_for
@@ -26,6 +27,7 @@ def rows_on_disk(sweeps) -> Counter:
     return counts
 
 
+@pytest.mark.slow
 def test_a_driver_killed_ten_times_loses_nothing_and_repeats_nothing(sweeps):
     """At seeded moments: before the first trial, in mid-training, between a part's write and its rename, while
     compacting; with the workers orphaned each time."""
