@@ -18,6 +18,7 @@ from ray import tune
 
 from orchestrator import driver
 from orchestrator.lease import Lease
+from orchestrator.machines import Machines, connect, disconnect
 from orchestrator.store import Store
 from orchestrator.trial import make_trial
 from orchestrator.work import Turn, Work
@@ -46,7 +47,7 @@ class Clock:
         return False
 
 
-def ours(num_trials: int, machines: driver.Machines) -> tuple[float, float]:
+def ours(num_trials: int, machines: Machines) -> tuple[float, float]:
     base = make_trial("modular_addition", "rnn", width=16)
     work = [Work([dataclasses.replace(base, init_seed=seed)]) for seed in range(num_trials)]
     with tempfile.TemporaryDirectory() as folder:
@@ -92,7 +93,7 @@ def plain(trainable, num_trials: int, reuse: bool) -> float:
 if __name__ == "__main__":
     num_trials = int(sys.argv[1]) if len(sys.argv) > 1 else 400
     process_began = time.perf_counter()
-    machines = driver.connect(2)
+    machines = connect(2)
     connected = time.perf_counter() - process_began
     whole, scheduling = ours(num_trials, machines)
     logging.disable(logging.WARNING)
@@ -100,7 +101,7 @@ if __name__ == "__main__":
     os.environ.pop("TUNE_DISABLE_AUTO_CALLBACK_LOGGERS")
     os.environ.pop("TUNE_MAX_PENDING_TRIALS_PG")
     default = plain(as_it_comes, max(4, num_trials // 20), reuse=False)
-    driver.disconnect()
+    disconnect()
     print(f"per trial, on {machines.description}; starting Ray took {connected:.1f} s")
     for name, count, seconds in (
         ("ours, from the start of the first trial to the last row", num_trials, scheduling),

@@ -18,6 +18,7 @@ from ray.cluster_utils import Cluster
 
 from orchestrator import driver
 from orchestrator.lease import Lease
+from orchestrator.machines import connect, disconnect
 from orchestrator.store import Store
 from orchestrator.trial import make_trial
 from orchestrator.work import Work
@@ -52,7 +53,7 @@ def main(num_trials: int, per_pack: int) -> None:
         for _ in range(NODES):
             cluster.add_node(num_cpus=GPUS, num_gpus=GPUS, object_store_memory=80 << 20)
         os.environ["RAY_ADDRESS"] = cluster.address
-        machines = driver.connect()
+        machines = connect()
         base = make_trial("modular_addition", "rnn", width=16)
         trials = [dataclasses.replace(base, init_seed=seed) for seed in range(num_trials)]
         work = [Work(trials[start : start + per_pack]) for start in range(0, num_trials, per_pack)]
@@ -71,7 +72,7 @@ def main(num_trials: int, per_pack: int) -> None:
         print(f"  {1e3 * seconds / num_trials:.0f} ms a trial, {clock.events / seconds:.0f} events a second")
         print(f"  driver memory {before:.0f} -> {after:.0f} MB: {1e3 * (after - before) / num_trials:.1f} kB a trial")
         print(f"  {parts:,} files written to the store, {parts / seconds:.0f} a second")
-        driver.disconnect()
+        disconnect()
     finally:
         cluster.shutdown()
 

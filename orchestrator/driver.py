@@ -14,17 +14,14 @@ import tempfile
 import time
 import uuid
 from collections import deque
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 import ray
 from ray import cloudpickle, tune
-from ray.air.execution._internal.actor_manager import RayActorManager
-from ray.exceptions import OutOfMemoryError, RayActorError, RayError, RayTaskError
-from ray.tune.execution.tune_controller import TuneController
+from ray.exceptions import RayActorError, RayTaskError
 from ray.tune.experiment import Trial as TuneTrial
 from ray.tune.experiment.config_parser import _create_trial_from_spec, _make_parser
 from ray.tune.schedulers import TrialScheduler
@@ -33,8 +30,15 @@ from ray.tune.search.search_algorithm import SearchAlgorithm
 from orchestrator import provenance
 from orchestrator.errors import OrchError
 from orchestrator.failure import SAME_IN_A_ROW, Failure, TrialError, describe, worth_another_try
-from orchestrator.growth import BOOTSTRAP, Growth
+from orchestrator.machines import Machines
 from orchestrator.own import behind
+from orchestrator.ray_fixes import (
+    PROCESS_DIED,
+    KilledForMemory,
+    losses_as_actor_errors,
+    no_ray_on_stdout,
+    patient_stops,
+)
 from orchestrator.store import Outcome, Store
 from orchestrator.work import Listener, Turn, Work
 from orchestrator.worker import DEFAULT_TRAINING, SUMMARY, Unit, UnitRun, check_shared
@@ -43,192 +47,8 @@ REPORT_SECONDS = 2.0
 """A worker reports about this often. The controller handles one event at a time: reports are dear."""
 
 
-@dataclass(frozen=True)
-class Machines:
-    """What there is to run on, or can be: a cluster that grows counts as grown."""
-
-    cpus: int
-    gpus: int
-    nodes: int
-    """Now."""
-    address: str | None
-    """The cluster's address; nothing for a Ray of our own on this machine."""
-
-    gpus_per_trial: float = 1.0
-    device: str = "cpu"
-
-    @property
-    def slots(self) -> int:
-        """How many trials run at once."""
-        return max(1, min(self.cpus, int(self.gpus / self.gpus_per_trial)) if self.device == "cuda" else self.cpus)
-
-    @property
-    def description(self) -> str:
-        parts = [f"{self.cpus} CPU core{'s' * (self.cpus != 1)}"]
-        if self.gpus:
-            parts.append(f"{self.gpus} GPU{'s' * (self.gpus != 1)}")
-        if not self.address:
-            return f"this machine only ({', '.join(parts)})"
-        nodes = f"{self.nodes} node{'s' * (self.nodes != 1)} now"
-        return f"the Ray cluster at {self.address} ({nodes}, in all up to {', '.join(parts)})"
-
-
 class BrokenSweep(OrchError):
     """Attempt after attempt fails alike."""
-
-
-JOIN_SECONDS = 60.0
-
-
-def connect(num_cpus: int | None = None, gpus_per_trial: float = 1.0, device: str = "auto") -> Machines:
-    """Join the cluster that RAY_ADDRESS names or of which this machine is the head, or start a Ray of our own here.
-
-    `device` is what trials train on: by default GPUs where there are any.
-    """
-    # One thread per CPU given to a trial, for every library that would otherwise take all cores.
-    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-        os.environ.setdefault(name, "1")
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    growth = Growth.of_this_head()
-    address = os.environ.get("RAY_ADDRESS") or ("auto" if growth else None)
-    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
-    if address:
-        try:
-            ray.init(address=address, **quiet)
-        except ConnectionError as error:
-            if "RAY_ADDRESS" not in os.environ:
-                raise OrchError(
-                    f"this machine was the head of a cluster that is down: ray up starts it again; to run on this"
-                    f" machine alone, remove {BOOTSTRAP}"
-                ) from None
-            raise OrchError(
-                f"no Ray cluster answers at RAY_ADDRESS={address} ({error}): start it, or unset it"
-            ) from None
-        address = ray.get_runtime_context().gcs_address
-        _wait_for_own_machines(growth)
-    else:
-        ray.init(address="local", num_cpus=num_cpus, include_dashboard=False, **quiet)
-    try:
-        return _machines(address, growth or Growth(), gpus_per_trial, device)
-    except OrchError:
-        ray.shutdown()
-        raise
-
-
-def _wait_for_own_machines(growth: Growth | None) -> None:
-    """They join one by one for some seconds after `ray up` has returned; what they have decides what trials run on."""
-    until = time.monotonic() + JOIN_SECONDS
-    while growth and time.monotonic() < until:
-        if sum(node["Alive"] for node in ray.nodes()) > growth.own:  # they, and the head
-            break
-        time.sleep(0.5)
-
-
-def _machines(address: str | None, growth: Growth, gpus_per_trial: float, device: str) -> Machines:
-    found = ray.cluster_resources()
-    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-    cpus, gpus = (max(int(found.get(kind, 0)), growth.total(kind)) for kind in ("CPU", "GPU"))
-    if device == "auto":
-        device = "cuda" if gpus else "cpu"
-    if device == "cuda":
-        if not gpus:
-            where = "no machine of the cluster, and no kind it could start," if address else "this machine"
-            has = "has a GPU" if address else "has no GPU"
-            raise OrchError(f"{where} {has}: use --device cpu, or a cluster with GPUs")
-        most = max(max((node.get("GPU", 0.0) for node in nodes), default=0.0), growth.most("GPU"))
-        if most < gpus_per_trial:
-            raise OrchError(
-                f"no machine has {gpus_per_trial:g} GPUs for a trial: use --gpus-per-trial {most:g} or less"
-            )
-    if not cpus:
-        raise OrchError("no machine of the cluster has a CPU for trials, and it starts none: raise its max_workers")
-    return Machines(cpus, gpus, len(nodes), address, gpus_per_trial, device)
-
-
-class WorkerGone(RayActorError):
-    """A loss that Ray reports as neither an actor's nor a task's error."""
-
-    def __init__(self, message: str = ""):
-        super().__init__(error_msg=message)
-
-
-class KilledForMemory(WorkerGone):
-    pass
-
-
-PROCESS_DIED = "its worker process has died"
-"""What Ray says of a process that crashed on a machine which is still there to tell. Otherwise the machine is gone."""
-
-
-STOP_SECONDS = 600.0
-"""How long a worker may take to finish its step and write its checkpoint when a sweep is stopped."""
-
-
-@contextmanager
-def _patient_stops() -> Iterator[None]:
-    """Tune 2.60 kills a worker ten seconds after asking it to stop, whatever its settings say."""
-    original = TuneController.__init__
-
-    def patient(self: Any, *arguments: Any, **named: Any) -> None:
-        original(self, *arguments, **named)
-        self._actor_force_cleanup_timeout = STOP_SECONDS
-
-    TuneController.__init__ = patient  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        TuneController.__init__ = original  # type: ignore[method-assign]
-
-
-@contextmanager
-def _no_ray_on_stdout() -> Iterator[None]:
-    """Ray 2.60 prints word of a lost machine among our output, whatever `log_to_driver` says."""
-    original = ray._private.worker.print_to_stdstream
-    ray._private.worker.print_to_stdstream = lambda *arguments, **named: None
-    try:
-        yield
-    finally:
-        ray._private.worker.print_to_stdstream = original
-
-
-@contextmanager
-def _losses_as_actor_errors() -> Iterator[None]:
-    """Tune 2.60 gives up the whole experiment when Ray kills a worker for memory, or a node dies under a task: these
-    errors are of no kind it knows. Hand it one it knows."""
-    original = RayActorManager._actor_task_failed
-
-    def translated(self: Any, tracked_actor_task: Any, exception: Exception) -> None:
-        if isinstance(exception, RayError) and not isinstance(exception, (RayActorError, RayTaskError)):
-            kind = KilledForMemory if isinstance(exception, OutOfMemoryError) else WorkerGone
-            exception = kind(str(exception))
-        original(self, tracked_actor_task, exception)
-
-    RayActorManager._actor_task_failed = translated  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        RayActorManager._actor_task_failed = original  # type: ignore[method-assign]
-
-
-def disconnect() -> None:
-    ray.shutdown()
-
-
-def examine_worker(store: str, machines: Machines, seconds: float) -> Iterator[Any]:
-    """What `orch doctor` finds on one worker, each finding as it is made."""
-
-    def examine() -> Iterator[Any]:
-        import torch
-
-        from orchestrator import doctor
-
-        torch.set_num_threads(1)
-        yield from doctor.examine(store, machines.device, seconds)
-
-    gpus = machines.gpus_per_trial if machines.device == "cuda" else 0
-    remote = ray.remote(examine).options(num_cpus=1, num_gpus=gpus, num_returns="streaming", max_retries=0)
-    for finding in remote.remote():  # type: ignore[attr-defined]
-        yield ray.get(finding)
 
 
 @dataclass
@@ -279,7 +99,7 @@ def fit(state: "Run", worker: "type[Worker] | None" = None, scheduler: TrialSche
                 checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
             ),
         )
-        with _losses_as_actor_errors(), _patient_stops(), _no_ray_on_stdout():
+        with losses_as_actor_errors(), patient_stops(), no_ray_on_stdout():
             tuner.fit()
     finally:
         del RUNS[run_id]
@@ -422,7 +242,9 @@ class Run:
                 return Failure(Outcome.LOST, "lost machine", "the machine is gone", str(error), blameless=True)
             return Failure(Outcome.LOST, "lost worker", "the worker process is gone", str(error))
         cause = error.cause if isinstance(error, RayTaskError) else error
-        return cause.failure if isinstance(cause, TrialError) else describe(cause or RuntimeError("unknown error"))
+        if cause is None:  # nothing in the trial raised: its worker ended, and Ray did not keep why
+            return Failure(Outcome.LOST, "lost worker", "the worker ended and Ray does not say why")
+        return cause.failure if isinstance(cause, TrialError) else describe(cause)
 
     def _end_attempts(self, work: Work, failure: Failure) -> None:
         for trial_id, attempt_id in work.attempts.items():

@@ -21,12 +21,15 @@ def make_packs(
             canaries[each.trial.model.name, each.trial.task.name] = each
         else:
             kinds.setdefault(each.trial.stackable(), []).append(each)
-    packs = []
+    packs: list[list[PlannedTrial]] = []
     for members in kinds.values():
         size = pack_size(members[0].trial, len(members), device, most)
         packs += [members[start : start + size] for start in range(0, len(members), size)]
-    packs.sort(key=lambda pack: -sum(each.seconds for each in pack))
-    if cheapest_first:
-        packs = sorted([*([each] for each in canaries.values()), *packs], key=lambda pack: sum(e.seconds for e in pack))
-        return [Work([each.trial for each in pack]) for pack in packs]
-    return [Work([each.trial]) for each in canaries.values()] + [Work([each.trial for each in pack]) for pack in packs]
+    alone = [[each] for each in canaries.values()]
+    longest_first = alone + sorted(packs, key=_seconds, reverse=True)
+    order = sorted(longest_first, key=_seconds) if cheapest_first else longest_first
+    return [Work([each.trial for each in pack]) for pack in order]
+
+
+def _seconds(pack: list[PlannedTrial]) -> float:
+    return sum(each.seconds for each in pack)

@@ -15,12 +15,17 @@ LINE_SECONDS = 10.0
 class Tally:
     """One sweep's counts."""
 
-    total: int
+    total: int = 0
     done: int = 0
     running: int = 0
     failed: int = 0
     best: float | None = None
     best_label: str = ""
+
+    def expect(self, is_done: bool) -> None:
+        """One more."""
+        self.total += 1
+        self.done += is_done
 
 
 @dataclass
@@ -30,7 +35,7 @@ class Progress:
     tallies: dict[str, Tally]
     remaining_seconds: float
     """Estimated worker-seconds of what is still to do."""
-    overall: Tally = field(default_factory=lambda: Tally(0))
+    overall: Tally = field(default_factory=Tally)
     """A trial that several sweeps ask for counts in each of them, and here once."""
     started: float = field(default_factory=time.monotonic)
     num_finished: int = 0
@@ -41,9 +46,7 @@ class Progress:
     def finished(self, sweeps: tuple[str, ...], label: str, summary: Mapping[str, Any], estimate: float) -> None:
         self.num_finished += 1
         self.worked += estimate
-        self.overall.done += 1
-        for name in sweeps:
-            tally = self.tallies[name]
+        for tally in self._counting(sweeps):
             tally.done += 1
             accuracy = summary["ood_accuracy"]
             if tally.best is None or accuracy > tally.best:
@@ -55,12 +58,16 @@ class Progress:
         ]
 
     def running(self, sweeps: tuple[str, ...], change: int) -> None:
-        for tally in (self.overall, *(self.tallies[name] for name in sweeps)):
+        for tally in self._counting(sweeps):
             tally.running += change
 
     def failed(self, sweeps: tuple[str, ...]) -> None:
-        for tally in (self.overall, *(self.tallies[name] for name in sweeps)):
+        for tally in self._counting(sweeps):
             tally.failed += 1
+
+    def _counting(self, sweeps: tuple[str, ...]) -> list[Tally]:
+        """Those that count a trial of these sweeps."""
+        return [self.overall, *(self.tallies[name] for name in sweeps)]
 
     @property
     def rate_per_minute(self) -> float:

@@ -7,25 +7,23 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from orchestrator.errors import OrchError
 from orchestrator.failure import Failure
 from orchestrator.lease import Lease
-from orchestrator.log import StoreLog
 from orchestrator.own import OwnCode, in_use, use
 from orchestrator.own.kept import find, keep
 from orchestrator.packs import make_packs
 from orchestrator.plan import Plan, PlannedTrial, State, make_plan
 from orchestrator.progress import Display, Progress, Tally, duration
-from orchestrator.session import check_holders, compacting, interruptible
+from orchestrator.session import Options, Session, check_holders, compacting, interruptible
 from orchestrator.store import Store
 from orchestrator.sweeps import read_files
 from orchestrator.trial import Trial
 from orchestrator.work import Turn, Work
-from orchestrator.worker import DEFAULT_TRAINING
 
 LONG_SECONDS = 24 * 3600
 LOOK_SECONDS = 1.0
@@ -58,27 +56,6 @@ class Request:
 
 
 @dataclass
-class Options:
-    join: bool = False
-    max_hours: float | None = None
-    num_cpus: int | None = None
-    checkpoint_seconds: float = 60.0
-    hang_seconds: float = 1800.0
-    weights_limit: int = 8_000_000
-    gpus_per_trial: float = 1.0
-    device: str = "auto"
-    pack: int | None = None
-    """Most trials in one program; as many as pay, unless told otherwise."""
-    cheapest_first: bool = False
-    """For a budget that does not last for everything."""
-    on_finish: str | None = None
-    verbose: bool = False
-    quiet: bool = False
-    training: str = field(default_factory=lambda: os.environ.get("ORCH_TRAINING", DEFAULT_TRAINING))
-    confirm: Callable[[str], bool] = lambda question: True
-
-
-@dataclass
 class Summary:
     """What a run of sweeps came to."""
 
@@ -95,7 +72,7 @@ class Summary:
 
 def run_sweeps(requests: Sequence[Request], store: Store, options: Options, say: Callable[[str], None]) -> Summary:
     """Run whatever of these the store lacks. Safe to stop at any moment and to repeat."""
-    from orchestrator import driver
+    from orchestrator.machines import connect, disconnect
 
     plans = [request.plan(store) for request in requests]
     for request, plan in zip(requests, plans, strict=True):
@@ -109,7 +86,7 @@ def run_sweeps(requests: Sequence[Request], store: Store, options: Options, say:
     if not options.join:
         check_holders(store, "wait for it, or share the work with --join")
     started = time.monotonic()
-    machines = driver.connect(options.num_cpus, options.gpus_per_trial, options.device)
+    machines = connect(options.num_cpus, options.gpus_per_trial, options.device)
     try:
         estimate = sum(planned.seconds for planned in todo.values()) / machines.slots
         say(f"running on {machines.description}; store {store.location}")
@@ -131,7 +108,7 @@ def run_sweeps(requests: Sequence[Request], store: Store, options: Options, say:
             finally:
                 session.log.flush(now=True)
     finally:
-        driver.disconnect()
+        disconnect()
     summary.seconds = time.monotonic() - started
     if options.on_finish:
         _notify(options.on_finish, summary)
@@ -203,7 +180,7 @@ def _notify(command: str, summary: Summary) -> None:
     subprocess.run(command, shell=True, env=os.environ | facts, check=False)
 
 
-class _Session:
+class _Session(Session):
     """One run: listens to the driver, in whose process it lives."""
 
     def __init__(
@@ -216,11 +193,8 @@ class _Session:
         lease: Lease,
         options: Options,
     ):
+        super().__init__(store, machines, lease, options)
         self._requests, self._plans, self._todo = requests, plans, todo
-        self._store, self._machines, self._lease, self._options = store, machines, lease, options
-        self.log = StoreLog(store, f"driver-{lease.driver_id}", echo=options.verbose)
-        self._deadline = None if options.max_hours is None else time.monotonic() + 3600 * options.max_hours
-        self._stopped = ""
         self._display: Display | None = None
         self._num_finished = 0
         self._failed: dict[str, str] = {}
@@ -232,19 +206,11 @@ class _Session:
     def run(self) -> Summary:
         from orchestrator import driver
 
-        run_options = driver.RunOptions(
-            driver_id=self._lease.driver_id,
-            store=self._store.uri,
-            checkpoint_seconds=self._options.checkpoint_seconds,
-            hang_seconds=self._options.hang_seconds,
-            weights_limit=self._options.weights_limit,
-            training=self._options.training,
-        )
         attempted: set[str] = set()
         # The workers of a driver that was killed may have gone on for a moment, after the plan was made.
         done = self._store.done()
         todo = {key: planned for key, planned in self._todo.items() if key not in done}
-        with interruptible(self._interrupt), compacting(self._store, self.log):
+        with interruptible(self.interrupt), compacting(self._store, self.log):
             while not self._stopped:
                 attempted |= set(todo)
                 self._start_display(todo)
@@ -255,7 +221,7 @@ class _Session:
                     work.reverse()  # the other driver began at the front
                 if work:
                     with self._display or nullcontext():
-                        driver.run(work, self._machines, run_options, self)
+                        driver.run(work, self._machines, self.run_options(), self)
                 # What waited for results may have them now.
                 again = [request.plan(self._store) for request in self._requests]
                 for request, plan in zip(self._requests, again, strict=True):
@@ -275,14 +241,14 @@ class _Session:
 
     def _start_display(self, todo: dict[str, PlannedTrial]) -> None:
         tallies: dict[str, Tally] = {}
-        overall = Tally(0)
-        counted: set[str] = set()
-        for planned in (planned for plan in self._plans for planned in plan.trials):
-            first = not planned.id or planned.id not in counted
-            counted.add(planned.id)
-            for tally in (*[overall] * first, *(tallies.setdefault(name, Tally(0)) for name in planned.sweeps)):
-                tally.total += 1
-                tally.done += planned.state == State.DONE
+        asked = [planned for plan in self._plans for planned in plan.trials]
+        for planned in asked:
+            for name in planned.sweeps:
+                tallies.setdefault(name, Tally()).expect(planned.state == State.DONE)
+        overall = Tally()
+        # Trials that wait have no id yet; of the others each counts once.
+        for planned in {planned.id or place: planned for place, planned in enumerate(asked)}.values():
+            overall.expect(planned.state == State.DONE)
         seconds = sum(planned.seconds for planned in todo.values())
         self._todo = todo
         self._progress = Progress(tallies, seconds, overall)
@@ -351,8 +317,7 @@ class _Session:
             self._say(f"{failure.outcome.replace('_', ' ')}: {work.label} ({ids[0]}): {failure.message}")
 
     def tick(self, running: Sequence[Work], num_waiting: int) -> None:
-        if self._deadline is not None and time.monotonic() > self._deadline and not self._stopped:
-            self._stopped = "time is up"
+        self.heed_time()
         if not running and num_waiting and len(self._waiting_for_others) >= num_waiting and not self._stopped:
             self._stopped = "the rest is with other drivers"
         self._lease.counts = {
@@ -367,10 +332,3 @@ class _Session:
     def _say(self, text: str) -> None:
         if self._display is not None:
             self._display.say(text)
-
-    def should_stop(self) -> bool:
-        return bool(self._stopped)
-
-    def _interrupt(self) -> None:
-        self._stopped = "interrupted"
-        self._say("stopping: every running trial is checkpointed first; Ctrl-C again leaves at once")

@@ -52,6 +52,22 @@ class Condition(Protocol):
     def check(self, evidence: Evidence, reading: str) -> Finding: ...
 
 
+@dataclass(frozen=True, slots=True)
+class OfOneCell:
+    """What a condition on a single cell is about."""
+
+    question: Question
+    label: str
+
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        return (self.question,)
+
+    @property
+    def modulus(self) -> int:
+        return self.question.key.modulus
+
+
 def has_result(answer: Answer | None) -> bool:
     return answer is not None and answer.accuracy is not None
 

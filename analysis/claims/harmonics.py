@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from analysis.claims.condition import LEARNED, Finding, Outcome, missing, number
-from analysis.claims.evidence import Evidence, Question
+from analysis.claims.condition import LEARNED, Finding, OfOneCell, Outcome, missing, number
+from analysis.claims.evidence import Evidence
 from orchestrator.errors import DamagedFile
 
 OFF_HARMONIC = 0.1
@@ -13,19 +13,8 @@ TURNING_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class AtHarmonics:
+class AtHarmonics(OfOneCell):
     """The planes that a trained rotation model reads turn by whole multiples of a step of the circle."""
-
-    question: Question
-    label: str
-
-    @property
-    def questions(self) -> tuple[Question, ...]:
-        return (self.question,)
-
-    @property
-    def modulus(self) -> int:
-        return self.question.key.modulus
 
     def check(self, evidence: Evidence, reading: str) -> Finding:
         answer = evidence.ask(self.question)

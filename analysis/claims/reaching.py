@@ -6,6 +6,7 @@ from analysis.claims.condition import (
     FAILED,
     LEARNED,
     Finding,
+    OfOneCell,
     Outcome,
     accuracy_of,
     finding,
@@ -42,18 +43,7 @@ class Learns:
 
 
 @dataclass(frozen=True, slots=True)
-class Fails:
-    question: Question
-    label: str
-
-    @property
-    def questions(self) -> tuple[Question, ...]:
-        return (self.question,)
-
-    @property
-    def modulus(self) -> int:
-        return self.question.key.modulus
-
+class Fails(OfOneCell):
     def check(self, evidence: Evidence, reading: str) -> Finding:
         answer = evidence.ask(self.question, reading)
         if answer is None or answer.accuracy is None:

@@ -83,7 +83,7 @@ def check_options(given: dict[str, Any]) -> None:
 
 def make_options(given: dict[str, Any]) -> Any:
     """The run's options as the library has them; a command may lack some."""
-    from orchestrator.sweep import Options
+    from orchestrator.session import Options
 
     return Options(
         join=given.get("join", False),

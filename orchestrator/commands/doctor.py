@@ -22,16 +22,16 @@ def doctor(store: str, device: str, seconds: float, as_json: bool) -> None:
     \b
     Example: orch doctor --store s3://bucket/runs
     """
-    from orchestrator import driver
     from orchestrator.doctor import State
+    from orchestrator.machines import connect, disconnect, examine_worker
     from orchestrator.store import Store
 
     opened = Store.open(store)
-    machines = driver.connect(device=device)
+    machines = connect(device=device)
     try:
         click.echo(f"a worker on {machines.description}, device {machines.device}; store {opened.location}", err=True)
         failed = 0
-        for finding in driver.examine_worker(opened.uri, machines, seconds):
+        for finding in examine_worker(opened.uri, machines, seconds):
             failed += finding.state is State.FAIL
             if as_json:
                 click.echo(json.dumps(asdict(finding)))
@@ -39,7 +39,7 @@ def doctor(store: str, device: str, seconds: float, as_json: bool) -> None:
                 mark = {State.PASS: "green", State.FAIL: "red", State.SKIPPED: "yellow"}[finding.state]
                 click.echo(f"{click.style(f'{finding.state:7}', fg=mark)} {finding.check}: {finding.detail}")
     finally:
-        driver.disconnect()
+        disconnect()
     if failed:
         click.echo(f"{failed} of the checks failed: do not trust results from this device", err=True)
         sys.exit(1)

@@ -12,9 +12,8 @@ from orchestrator.search.session import SearchSession, Summary
 from orchestrator.search.smallest import Smallest
 from orchestrator.search.space import Params
 from orchestrator.search.strategy import Best, Strategy
-from orchestrator.session import check_holders
+from orchestrator.session import Options, check_holders
 from orchestrator.store import Store
-from orchestrator.sweep import Options
 
 POINTS = 20
 POINTS_PER_VALUE = 5
@@ -53,13 +52,13 @@ def run_search(
     question: Question, num_points: int, store: Store, options: Options, say: Callable[[str], None]
 ) -> Summary:
     """Train what the search still lacks."""
-    from orchestrator import driver
+    from orchestrator.machines import connect, disconnect
 
     started = time.monotonic()
     strategy = make_strategy(question, num_points)
     history = History(store, question.id)
     check_holders(store, "wait for it, or search on another --store")
-    machines = driver.connect(options.num_cpus, options.gpus_per_trial, options.device)
+    machines = connect(options.num_cpus, options.gpus_per_trial, options.device)
     try:
         say(f"running on {machines.description}; store {store.location}")
         num_known, num_open = len(history.told), len(history.under_way)
@@ -74,6 +73,6 @@ def run_search(
             finally:
                 session.log.flush(now=True)
     finally:
-        driver.disconnect()
+        disconnect()
     summary.seconds = time.monotonic() - started
     return summary

@@ -1,6 +1,5 @@
 """One run of a search: hands out points, hears what becomes of them, and remembers it in the store."""
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -8,7 +7,6 @@ from typing import Any
 from orchestrator.errors import OrchError
 from orchestrator.failure import Failure
 from orchestrator.lease import Lease
-from orchestrator.log import StoreLog
 from orchestrator.progress import Display, Progress, Tally
 from orchestrator.search.history import History, Point, PointState, Told
 from orchestrator.search.objective import COLUMNS
@@ -17,9 +15,8 @@ from orchestrator.search.question import Question
 from orchestrator.search.space import Params, describe_point
 from orchestrator.search.strategy import Ask, Strategy
 from orchestrator.search.validations import at_rungs, combined
-from orchestrator.session import compacting, interruptible
+from orchestrator.session import Options, Session, compacting, interruptible
 from orchestrator.store import Store
-from orchestrator.sweep import Options
 from orchestrator.work import Turn, Work
 
 MOST_PROPOSALS = 50
@@ -53,7 +50,7 @@ class _Progress(Progress):
         return ", ".join([*parts, f"{self.spent:,} steps"])
 
 
-class SearchSession:
+class SearchSession(Session):
     """The driver's listener, in whose process it lives."""
 
     def __init__(
@@ -68,13 +65,10 @@ class SearchSession:
     ):
         from orchestrator.search import tuning
 
+        super().__init__(store, machines, lease, options)
         self._question, self._strategy, self._history = question, strategy, history
-        self._store, self._machines, self._lease, self._options = store, machines, lease, options
         self._suggest = tuning.suggest
         self._rungs = tuning.Rungs(question.rungs, question.most_steps)
-        self.log = StoreLog(store, f"driver-{lease.driver_id}", echo=options.verbose)
-        self._deadline = None if options.max_hours is None else time.monotonic() + 3600 * options.max_hours
-        self._stopped = ""
         self._barren = False
         self._num_told = 0
         self._restarted = {point.name for point in history.under_way}
@@ -87,25 +81,16 @@ class SearchSession:
                 self._again.append(Point(self._history.num_asked + 1, told.params))
                 self._history.ask(self._again[-1])
         self._flying: dict[str, Point] = {}
-        self._progress = _Progress({question.id: Tally(strategy.num_points)}, 0.0)
+        self._progress = _Progress({question.id: Tally(total=strategy.num_points)}, 0.0)
         self._display = Display(self._progress, quiet=options.quiet)
         self._show_counts()
 
     def run(self) -> Summary:
-        from orchestrator import driver
         from orchestrator.search import tuning
 
-        run_options = driver.RunOptions(
-            driver_id=self._lease.driver_id,
-            store=self._store.uri,
-            checkpoint_seconds=self._options.checkpoint_seconds,
-            hang_seconds=self._options.hang_seconds,
-            weights_limit=self._options.weights_limit,
-            training=self._options.training,
-        )
         self.log.event("search started", search=self._question.id, machines=self._machines.description)
-        with interruptible(self._interrupt), compacting(self._store, self.log), self._display:
-            tuning.run(self._question, self._rungs, run_options, self._machines, self)
+        with interruptible(self.interrupt), compacting(self._store, self.log), self._display:
+            tuning.run(self._question, self._rungs, self.run_options(), self._machines, self)
         failed = sum(told.state is PointState.FAILED for told in self._history.told)
         self.log.event("search ended", told=self._num_told, failed=failed, stopped=self._stopped)
         return Summary(self._num_told, failed, bool(self._stopped), 0.0, self._stopped)
@@ -244,8 +229,7 @@ class SearchSession:
                 self._stopped = str(error)
 
     def tick(self, running: Sequence[Work], num_waiting: int) -> None:
-        if self._deadline is not None and time.monotonic() > self._deadline and not self._stopped:
-            self._stopped = "time is up"
+        self.heed_time()
         self.log.flush()
         under_way = sum(self._spent(work, work.steps) for work in running if isinstance(work, PointWork))
         self._progress.spent = self._history.spent + under_way
@@ -253,13 +237,6 @@ class SearchSession:
 
     def turn(self, work: Work) -> Turn:
         return Turn.NOW
-
-    def should_stop(self) -> bool:
-        return bool(self._stopped)
-
-    def _interrupt(self) -> None:
-        self._stopped = "interrupted"
-        self._say("stopping: every running trial is checkpointed first; Ctrl-C again leaves at once")
 
     def _say(self, text: str) -> None:
         self._display.say(text)

@@ -19,6 +19,7 @@ from ray.tune.search.optuna import OptunaSearch
 from orchestrator import driver
 from orchestrator.errors import OrchError
 from orchestrator.failure import worth_another_try
+from orchestrator.machines import Machines
 from orchestrator.search.history import Point, PointState, Told
 from orchestrator.search.point_run import PointRun
 from orchestrator.search.points import Points, PointWork
@@ -134,7 +135,7 @@ class PointsRun(driver.Run):
     listener: Points
 
     def __init__(
-        self, question: Question, rungs: Rungs, options: driver.RunOptions, machines: driver.Machines, points: Points
+        self, question: Question, rungs: Rungs, options: driver.RunOptions, machines: Machines, points: Points
     ):
         super().__init__(deque(), options, machines, points)
         self._question, self._rungs = question, rungs
@@ -220,9 +221,7 @@ class PointWorker(driver.Worker):
         return super().reset_config(new_config)
 
 
-def run(
-    question: Question, rungs: Rungs, options: driver.RunOptions, machines: driver.Machines, points: Points
-) -> None:
+def run(question: Question, rungs: Rungs, options: driver.RunOptions, machines: Machines, points: Points) -> None:
     """Train points until there are no more or the listener says stop."""
     state = PointsRun(question, rungs, options, machines, points)
     driver.fit(state, PointWorker, _Pruning(options.driver_id))
