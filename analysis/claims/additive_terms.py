@@ -2,13 +2,11 @@
 
 from itertools import product
 
-from analysis.claims.claim import ADDITIVE_MODULI, TERMS, Claim, Part, ask
+from analysis.claims.claim import ADDITIVE_MODULI, READINGS, TERMS, Claim, Part, ask
 from analysis.claims.comparing import Exceeds, NoWorse
 from analysis.claims.evidence import Question
 from analysis.claims.reaching import Fails, Learns
 
-READINGS = ("normalised", "not normalised")
-"""Whether the state is normalised where there are additive terms, which the paper does not say."""
 _MACHINES = tuple(modulus for modulus in ADDITIVE_MODULI if modulus > 2)
 
 

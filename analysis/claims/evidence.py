@@ -11,7 +11,6 @@ from orchestrator.experiments import demo
 from orchestrator.scales import LAPTOP, SCALES
 from orchestrator.selection import Results, Row
 from orchestrator.sweeps import SWEEPS
-from orchestrator.trial import Trial
 
 if TYPE_CHECKING:
     from analysis.angles import Rotations
@@ -104,9 +103,7 @@ def _cells(scale: str, sweeps: Collection[str], results: Results) -> Iterator[tu
 
 
 def _answer(cell: Cell, rows: list[Row], split: str) -> Answer:
-    known = [trial for trial in cell.trials if isinstance(trial, Trial)]
-    tried = {row["learning_rate"] for row in rows}
-    settled = len(known) == len(cell.trials) and {trial.learning_rate for trial in known} <= tried
+    settled = cell.learning_rates <= {row["learning_rate"] for row in rows}
     summary = summarise(rows)
     if summary.scores is None:
         return Answer(None, settled)

@@ -69,11 +69,15 @@ def test_main_has_the_variants_of_table_1():
     )
 
 
-def test_frozen_parity_has_six_trials_for_each_of_the_24_published_cells():
+def test_frozen_parity_has_six_trials_for_each_reading_of_the_24_published_cells():
     trials = trials_of("frozen-parity", "paper")
-    cells = Counter((trial.model.additive, trial.train_examples, trial.max_inputs) for trial in trials)
-    assert len(cells) == 24
-    assert set(cells.values()) == {6}
+    readings = Counter(
+        (trial.model.additive, trial.train_examples, trial.max_inputs, trial.model.train_normalisation)
+        for trial in trials
+    )
+    assert len({reading[:3] for reading in readings}) == 24
+    assert len(readings) == 6 + 2 * 18
+    assert set(readings.values()) == {6}
     assert all(trial.model.frozen and trial.balanced and trial.test_length == 400 for trial in trials)
 
 
@@ -196,14 +200,25 @@ def test_all_is_every_sweep_of_the_paper():
 
 
 def test_affordable_cells_try_a_learning_rate_only_while_none_is_enough():
+    def learning_rates(scores: dict[float, float]) -> list[float]:
+        """Of a cell whose trials of these rates ended with these scores; what waits is left out."""
+        rows = {
+            trial.id: {"ood_accuracy": scores[trial.learning_rate]}
+            for trial in all_rates
+            if trial.learning_rate in scores
+        }
+        *_, cell = SWEEPS["affordable"].cells(scale, Results(lambda: rows))
+        return [trial.learning_rate for trial in cell.trials if isinstance(trial, Trial)]
+
     scale = dataclasses.replace(PAPER, moduli=(2, 5))
-    first = [cell.trials for cell in SWEEPS["affordable"].cells(scale, Results.none())][-1]
-    assert [isinstance(trial, Waiting) for trial in first] == [False, True]
-    for score, num_trials in ((0.95, 1), (0.94, 2)):
-        rows = {first[0].id: {"ood_accuracy": score}}
-        then = [cell.trials for cell in SWEEPS["affordable"].cells(scale, Results(lambda rows=rows: rows))][-1]
-        known = [trial for trial in then if isinstance(trial, Trial)]
-        assert [trial.learning_rate for trial in known] == [1e-3, 1e-4][:num_trials]
+    *_, last = (cell for cell in SWEEPS["param-matched"].cells(scale, Results.none()) if not cell.example.model.slow)
+    all_rates = [trial for trial in last.trials if trial.init_seed == 0]
+    assert learning_rates({}) == [1e-4]
+    assert learning_rates({1e-4: 0.95}) == [1e-4]
+    assert learning_rates({1e-4: 0.94}) == [1e-4, 1e-3]
+    assert learning_rates({1e-3: 0.95}) == [1e-3]
+    assert learning_rates({1e-4: 0.5, 1e-3: 0.94}) == [1e-4, 1e-3, 1e-5]
+    assert learning_rates({1e-4: 0.5, 1e-3: 0.5, 1e-5: 0.5}) == [1e-4, 1e-3, 1e-5]
 
 
 def test_fresh_seeds_wait_for_main_and_share_no_seed_with_it():
