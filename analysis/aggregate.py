@@ -16,7 +16,7 @@ from orchestrator.result import StopReason
 from orchestrator.selection import COLUMNS as SELECTION_COLUMNS
 from orchestrator.selection import Row, best_learning_rate
 
-COLUMNS = tuple(SELECTION_COLUMNS)
+COLUMNS = (*SELECTION_COLUMNS, "steps_trained")
 """What is needed of a finished trial."""
 
 METRICS = {VALIDATION: "validation_accuracy", OOD: "ood_accuracy"}

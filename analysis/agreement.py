@@ -5,6 +5,7 @@ choice, the pair that comes nearest counts, and a number counts once. One withou
 nor a disagreement: it is counted by itself.
 """
 
+import enum
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,6 +16,13 @@ from analysis.published import PublishedCell
 
 TOLERANCE = 0.05
 """Differences up to this are an agreement, unless told otherwise."""
+
+
+class Side(enum.StrEnum):
+    WITHIN = "within"
+    BETTER = "better"
+    """By more than the tolerance."""
+    WORSE = "worse"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +54,9 @@ class Agreement:
 
 def agreement(comparisons: Iterable[Comparison], tolerance: float = TOLERANCE) -> Agreement:
     found = nearest(comparisons)
-    counts = Counter(_side(each, tolerance) for each in found)
+    counts = Counter(side_of(each, tolerance) for each in found)
     partial = sum(each.summary.status is Status.PARTIAL for each in found)
-    return Agreement(tolerance, len(found), partial, counts[0], counts[1], counts[-1])
+    return Agreement(tolerance, len(found), partial, counts[Side.WITHIN], counts[Side.BETTER], counts[Side.WORSE])
 
 
 def disagreements(comparisons: Iterable[Comparison], tolerance: float = TOLERANCE) -> list[Comparison]:
@@ -68,16 +76,18 @@ def nearest(comparisons: Iterable[Comparison]) -> list[Comparison]:
 
 
 def is_beyond(comparison: Comparison, tolerance: float) -> bool:
-    return _side(comparison, tolerance) in (1, -1)
+    return side_of(comparison, tolerance) in (Side.BETTER, Side.WORSE)
+
+
+def side_of(comparison: Comparison, tolerance: float) -> Side | None:
+    """Nothing if there is none of ours."""
+    if comparison.difference is None:
+        return None
+    difference = round(comparison.difference, 9)  # two decimals apart are not further apart by a float's rounding
+    if abs(difference) <= tolerance:
+        return Side.WITHIN
+    return Side.BETTER if difference > 0 else Side.WORSE
 
 
 def _distance(comparison: Comparison) -> float:
     return float("inf") if comparison.difference is None else abs(comparison.difference)
-
-
-def _side(comparison: Comparison, tolerance: float) -> int | None:
-    """1 is better by more than the tolerance, -1 worse, 0 within, None without ours."""
-    if comparison.difference is None:
-        return None
-    difference = round(comparison.difference, 9)  # two decimals apart are not further apart by a float's rounding
-    return 0 if abs(difference) <= tolerance else 1 if difference > 0 else -1

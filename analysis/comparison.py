@@ -4,7 +4,7 @@ import functools
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from analysis.aggregate import Score, Summary, summarise
+from analysis.aggregate import METRICS, Score, Summary, scored, summarise
 from analysis.published import TABLES, Key, PublishedCell, key_of, published_cells
 from orchestrator.cell import Cell
 from orchestrator.scales import PAPER, Scale
@@ -19,6 +19,10 @@ class Comparison:
     """Which of several cells of ours this is, where the paper leaves open which it means."""
     trial_ids: tuple[str, ...]
     """The trials of ours that it rests on, finished or not; what still waits for others has no id yet."""
+    learning_rates: frozenset[float]
+    """Each that the cell is to be trained with."""
+    finished: tuple[Row, ...]
+    """Those of its trials that are, the best first."""
     summary: Summary
     repeats: PublishedCell | None
     """An earlier number, of those compared, about the very same trials: then this one does not count again."""
@@ -64,10 +68,21 @@ def compare(
     for number, cell in _beside(scale, results or Results(lambda: finished), set(tables)):
         ids = tuple(cell.trial_ids)
         rows = [finished[trial_id] for trial_id in ids if trial_id in finished]
+        best_first = sorted(rows, key=lambda row: -scored(row[METRICS[number.split]]))
         num_failed = sum(trial_id in failed and trial_id not in finished for trial_id in ids)
         first = seen.setdefault((ids, number.split), number)
         summary = summarise(rows, len(cell.trials), num_failed)
-        found.append(Comparison(number, cell.reading, ids, summary, None if first is number else first))
+        found.append(
+            Comparison(
+                published=number,
+                reading=cell.reading,
+                trial_ids=ids,
+                learning_rates=cell.learning_rates,
+                finished=tuple(best_first),
+                summary=summary,
+                repeats=None if first is number else first,
+            )
+        )
     return found
 
 

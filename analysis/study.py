@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from analysis.aggregate import COLUMNS
+from analysis.agreement import TOLERANCE
 from analysis.cells import cells_schema, cells_table
 from analysis.comparison import Comparison, compare
+from analysis.published import OOD
+from analysis.reproduction import Reproduction, reproduction
 from analysis.views import COMPARISON, PLAN, PUBLISHED, comparison_table, plan_table, published_table
 from orchestrator.errors import InvalidQuery, OrchError, UnknownName
 from orchestrator.plan import failed_trials, make_plan
-from orchestrator.scales import LAPTOP, SCALES
+from orchestrator.scales import LAPTOP, PAPER, SCALES
 from orchestrator.store import DEFAULT_STORE, SCHEMAS, Store
 from orchestrator.store.bundled import no_results
 
@@ -73,6 +76,12 @@ class Study:
         rows = zip(*(trials[name].to_pylist() for name in columns), strict=True)
         finished = {row[0]: dict(zip(columns, row, strict=True)) for row in rows}
         return compare(SCALES[scale], finished, failed_trials(self.store))
+
+    def reproduction(self, scale: str = PAPER.name, split: str = OOD, tolerance: float = TOLERANCE) -> Reproduction:
+        """How far the published numbers of a split, each counted once, are met: table by table, and cell by cell."""
+        if not self.store.exists():
+            raise no_results(self.store.location)
+        return reproduction(self.comparison(scale), split, tolerance)
 
     def claims(self, scale: str | None = None) -> pa.Table:
         """The paper's claims and what becomes of each, at one scale or at every scale that has results."""

@@ -1,4 +1,5 @@
-"""The tables that are not stored but follow from what is: the published numbers, the plan, and the two side by side."""
+"""The tables that are not stored but follow from what is: the published numbers, the plan, the two side by side, and
+how far the one meets the other."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -7,6 +8,7 @@ import pyarrow as pa
 
 from analysis.comparison import Comparison
 from analysis.published import TABLES, PublishedCell, published_cells
+from analysis.reproduction import Reproduced, Reproduction
 from analysis.rows import column, to_table
 from orchestrator.plan import Plan, State
 
@@ -69,6 +71,39 @@ PLAN = pa.schema(
     ]
 )
 
+TALLIES = pa.schema(
+    [
+        column("table", pa.string(), "the published table; what several have counts in the first of them"),
+        column("published", pa.int64(), "distinct published numbers"),
+        column("attempted", pa.int64(), "with every learning rate trained to its end, or learned as published"),
+        column("within", pa.int64(), "attempted, and ours differs by no more than the tolerance"),
+        column("within_learned", pa.int64(), "of those within, how many are published at 0.95 or more"),
+        column("better", pa.int64(), "attempted, and ours is better by more"),
+        column("worse", pa.int64(), "attempted, and ours is worse by more"),
+        column("begun", pa.int64(), "some trials are finished, but too few to count as attempted"),
+    ]
+)
+
+REPRODUCED = pa.schema(
+    [
+        column("outcome", pa.string(), "within, better or worse; begun, if it is short of its budget"),
+        column("table", pa.string(), "the published table; of several that have the number, the first"),
+        *(each for each in _CELL if each.name in ("task", "model", "variant", "modulus")),
+        column("additive", pa.string(), "what the recurrence adds; null if nothing"),
+        column("train_examples", pa.int64(), "size of the fixed training set; null for fresh samples at every step"),
+        column("train_length", pa.int64(), "inputs in a sample of that set"),
+        column("reading", pa.string(), "which of several cells of ours this is, where the paper leaves that open"),
+        column("published", pa.float64(), "the published accuracy; 0 is chance, 1 is perfect"),
+        column("also", pa.string(), "other values that the paper gives the number; null if there are none"),
+        column("ours", pa.float64(), "our best over learning rates and seeds, as in the paper"),
+        column("difference", pa.float64(), "ours less the published accuracy"),
+        column("learning_rate", pa.float64(), "of the best trial"),
+        column("steps_trained", pa.int64(), "of the best trial"),
+        column("stop_reason", pa.string(), "why the best trial ended"),
+        column("trials", pa.string(), "all finished trials that it rests on, the best first"),
+    ]
+)
+
 
 def published_table() -> pa.Table:
     return to_table([_cell(each) | {"accuracy": each.accuracy} for each in published_cells()], PUBLISHED)
@@ -96,6 +131,47 @@ def plan_table(plan: Plan) -> pa.Table:
         for planned in plan.trials
     ]
     return to_table(rows, PLAN)
+
+
+def tally_table(found: Reproduction) -> pa.Table:
+    """Table by table, and the total last."""
+    names = [name for name in TALLIES.names if name != "table"]
+    rows = [
+        {"table": each.table} | {name: getattr(each, f"num_{name}") for name in names}
+        for each in (*found.tallies, found.total)
+    ]
+    return to_table(rows, TALLIES)
+
+
+def reproduced_table(cells: Iterable[Reproduced]) -> pa.Table:
+    """A row for each number that has finished trials of ours."""
+    return to_table((_reproduced(each) for each in cells if each.comparison.finished), REPRODUCED)
+
+
+def _reproduced(cell: Reproduced) -> dict[str, Any]:
+    each = cell.comparison
+    key, best = each.published.key, each.finished[0]
+    others = [number for number in each.also if number.accuracy != each.published.accuracy]
+    return {
+        "outcome": cell.outcome,
+        "table": cell.table,
+        "task": key.task,
+        "model": key.model,
+        "variant": key.variant,
+        "modulus": key.modulus,
+        "additive": None if key.additive == "none" else key.additive,
+        "train_examples": key.train_examples or None,
+        "train_length": key.train_length if key.train_examples else None,
+        "reading": each.reading,
+        "published": each.published.accuracy,
+        "also": ", ".join(f"{number.accuracy:g} in {number.table}" for number in others) or None,
+        "ours": each.ours,
+        "difference": each.difference,
+        "learning_rate": best["learning_rate"],
+        "steps_trained": best["steps_trained"],
+        "stop_reason": best["stop_reason"],
+        "trials": " ".join(row["trial_id"] for row in each.finished),
+    }
 
 
 def _cell(number: PublishedCell) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from orchestrator.selection import Waiting
+from orchestrator.selection import NOT_KNOWN, Waiting
 from orchestrator.trial import Trial
 
 
@@ -24,6 +24,12 @@ class Cell:
         trial = first.trial if isinstance(first, Waiting) else first
         assert trial is not None, "a trial that waits knows all but its learning rate"
         return trial
+
+    @property
+    def learning_rates(self) -> frozenset[float]:
+        """Each that it is to be trained with; one that a trial still waits for is `NOT_KNOWN`."""
+        trials = (each.trial if isinstance(each, Waiting) else each for each in self.trials)
+        return frozenset(NOT_KNOWN if trial is None else trial.learning_rate for trial in trials)
 
     @property
     def trial_ids(self) -> list[str]:

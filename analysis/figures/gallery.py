@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from analysis.aggregate import COLUMNS, scored
 from analysis.angles import read_rotations
 from analysis.comparison import Comparison, compare
-from analysis.figures import data_efficiency, factors, heatmap, learning, lengths, rotation_angles
+from analysis.figures import data_efficiency, factors, heatmap, hierarchy, learning, lengths, rotation_angles
 from analysis.figures.entry import Entry, entries
 from analysis.figures.line import Line
 from analysis.names import task_name
@@ -123,6 +123,14 @@ def _by_task(lines: Iterable[Line]) -> dict[str, list[Line]]:
     return found
 
 
+def _hierarchy(material: _Material, sweep: str) -> Iterator[Drawing]:
+    length = TABLES["main"].test_length
+    title = f"Which model learns what: accuracy at {length} inputs after training on 2 to 10"
+    caption = hierarchy.CAPTION.format(length=length, scale=material.scale.name, learned=hierarchy.LEARNED)
+    figure = hierarchy.draw(material.comparisons("main", OOD), title, material.scale.name)
+    yield Drawing("hierarchy", title, caption, sweep, figure)
+
+
 def _heatmap(material: _Material, sweep: str) -> Iterator[Drawing]:
     for split, where in ((VALIDATION, "at trained lengths"), (OOD, f"at {TABLES['main'].test_length} inputs")):
         comparisons = material.comparisons("main", split)
@@ -168,7 +176,7 @@ def _angles(material: _Material, sweep: str) -> Iterator[Drawing]:
 _ALONG = {"data-efficiency": data_efficiency.ALONG}
 _OF_ANY_SWEEP: dict[str, Draw] = {"lengths": _lengths, "learning": _learning}
 _FIGURES: dict[str, dict[str, Draw]] = {
-    "main": {"heatmap": _heatmap, **_OF_ANY_SWEEP},
+    "main": {"hierarchy": _hierarchy, "heatmap": _heatmap, **_OF_ANY_SWEEP},
     "param-matched": {"lengths": _lengths},
     "dihedral": {"lengths": _lengths},
     "factors": {"factors": _factors},

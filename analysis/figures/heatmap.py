@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from analysis.aggregate import Status
 from analysis.comparison import Comparison
+from analysis.figures.shade import digits, shade, text_on
 from analysis.figures.sheet import TITLE_LETTER
 from analysis.figures.style import FAINT, PUBLISHED, SOFT, styled
 from analysis.names import model_name, task_name
@@ -71,7 +72,6 @@ def _prepare(axes: "Axes", models: Sequence[str] | None, moduli: Sequence[int], 
 
 
 def _add_cell(axes: "Axes", column: int, row: int, each: Comparison) -> None:
-    from matplotlib import colormaps
     from matplotlib.patches import Rectangle
 
     ours, difference = each.ours, each.difference
@@ -79,30 +79,14 @@ def _add_cell(axes: "Axes", column: int, row: int, each: Comparison) -> None:
         axes.add_patch(Rectangle((column, row), 1, 1, facecolor="white", edgecolor=FAINT, hatch="////", linewidth=0))
         upper, colour = "–", SOFT
     else:
-        level = min(max(ours, 0.0), 1.0)
-        face = colormaps["Blues"](0.03 + 0.87 * level)
+        face = shade(ours)
         axes.add_patch(Rectangle((column, row), 1, 1, facecolor=face, edgecolor="white", linewidth=0.8))
         if abs(difference) > DIFFERS:
             inside = Rectangle((column + 0.06, row + 0.07), 0.88, 0.86, fill=False, edgecolor=PUBLISHED, linewidth=1.3)
             axes.add_patch(inside)
-        upper, colour = _number(ours), _text_colour(face)
+        upper, colour = digits(ours), text_on(face)
         if each.summary.status is not Status.COMPLETE or each.summary.num_diverged:
             upper += "*"
     middle = column + 0.5
     axes.text(middle, row + 0.31, upper, ha="center", va="center", color=colour, fontweight="bold")
-    axes.text(middle, row + 0.72, _number(each.published.accuracy), ha="center", va="center", color=colour)
-
-
-def _text_colour(face: tuple[float, ...]) -> str:
-    """Black or white, whichever stands out more."""
-    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in face[:3])
-    luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue
-    return "white" if 1.05 / (luminance + 0.05) > (luminance + 0.05) / 0.05 else "black"
-
-
-def _number(accuracy: float) -> str:
-    """
-    >>> _number(0.984), _number(-0.004), _number(-0.02)
-    ('0.98', '0.00', '−.02')
-    """
-    return f"{round(accuracy, 2) + 0.0:.2f}".replace("-0", "−").replace("-", "−")
+    axes.text(middle, row + 0.72, digits(each.published.accuracy), ha="center", va="center", color=colour)

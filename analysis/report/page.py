@@ -9,16 +9,19 @@ from analysis.published import TABLES
 from analysis.report.claims import claims_section
 from analysis.report.collect import CellResult, Origin, Report, SweepResult
 from analysis.report.html import Markup, element, join, table
+from analysis.report.reproduction import reproduction_section
 from analysis.tables import render, stylesheet
 from orchestrator.progress import duration
 from orchestrator.store.bundled import BUNDLED
 
+NUMBERS_MET = "How far the published numbers are met"
 MOST_IDS = 12
 
 
 def page(report: Report, gallery: Gallery) -> str:
     sections = [
         *([("claims", "The paper's claims", claims_section(report.claims))] if report.claims else []),
+        *([("numbers", NUMBERS_MET, reproduction_section(report.comparisons))] if report.comparisons else []),
         ("results", "Results by sweep", _sweeps(report, gallery)),
         ("failures", "Failures", _failures(report)),
         ("provenance", "What it ran on", _origins(report)),

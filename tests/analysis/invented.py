@@ -17,6 +17,7 @@ def invented_row(trial_id: str = "one", rate: float = 1e-3, seed: int = 0, **val
         "accuracy_100": 1.0,
         "accuracy_200": 1.0,
         "stop_reason": "budget",
+        "steps_trained": 1000,
     } | values
 
 
@@ -26,9 +27,10 @@ def invented_results(scale: Scale) -> dict[str, dict[str, Any]]:
     seen: set[tuple[str, str]] = set()
     for each in compare(scale, {}):
         metric = {"validation": "validation_accuracy", "ood": "ood_accuracy"}[each.published.split]
+        rates = sorted(each.learning_rates, reverse=True)  # as the scales list them
+        num_seeds = len(each.trial_ids) // len(rates)
         for place, trial_id in enumerate(each.trial_ids):
-            rate = scale.learning_rates[place // len(scale.seeds) % len(scale.learning_rates)]
-            row = finished.setdefault(trial_id, invented_row(trial_id, rate, place % len(scale.seeds)))
+            row = finished.setdefault(trial_id, invented_row(trial_id, rates[place // num_seeds], place % num_seeds))
             if (trial_id, metric) not in seen:
                 seen.add((trial_id, metric))
                 row[metric] = each.published.accuracy

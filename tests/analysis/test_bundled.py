@@ -110,6 +110,7 @@ def test_a_bundle_replaces_a_bundle_and_nothing_else(store, tmp_path):
         (["query", "SELECT count(*) AS n FROM trials"], "13"),
         (["results", "--by", "model"], "transformer"),
         (["claims"], "supported"),
+        (["reproduction"], "total"),
         (["status"], "demo"),
         (["plan", "demo"], "20"),
         (["failures"], "it broke"),
@@ -163,7 +164,7 @@ def test_the_bundled_store_itself_takes_nothing(shipped):
 def test_who_has_no_store_yet_is_told_of_the_bundled_results(shipped, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path / "package")
     monkeypatch.delenv("ORCH_STORE", raising=False)
-    for command in (["query", "SELECT * FROM trials"], ["results"], ["report"], ["claims"]):
+    for command in (["query", "SELECT * FROM trials"], ["results"], ["report"], ["claims"], ["reproduction"]):
         told = orch(*command, expect=2).stderr
         assert told.count("\n") == 1
         assert told.endswith("run orch sweep first; --store bundled has those that came with orch\n")

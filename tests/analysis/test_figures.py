@@ -30,10 +30,12 @@ from analysis.figures import (
     factors,
     figures,
     heatmap,
+    hierarchy,
     learning,
     lengths,
     rotation_angles,
     save,
+    shade,
     svg_element,
 )
 from analysis.figures import data_efficiency as efficiency
@@ -46,15 +48,18 @@ from orchestrator.errors import UnknownName
 from orchestrator.experiments import main as main_sweep
 from orchestrator.result import CurvePoint, Result, StopReason
 from orchestrator.saved import model_bytes
-from orchestrator.scales import PAPER, SMOKE, Scale
+from orchestrator.scales import LAPTOP, PAPER, SMOKE, Scale
 from orchestrator.selection import Results, Row
 from orchestrator.store import Store, curve_rows, trial_row
+from orchestrator.store.bundled import BUNDLED
 from orchestrator.sweeps import SWEEPS
 from orchestrator.training import train
 from orchestrator.trial import Trial
 from tests.analysis.invented import invented_row
 
 SWEEPS_WITH_FIGURES = ("main", "param-matched", "dihedral", "factors", "data-efficiency", "angles")
+
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 def invented_result(trial: Trial) -> Result:
@@ -120,6 +125,9 @@ def paper_figures() -> Iterator[tuple[str, Figure]]:
     yield "learning", learning.draw(*learning.lines(of_addition, curves), "Modular addition: learning curves")
     comparisons = [each for each in compare(PAPER, finished, (), ["main"]) if each.published.split == OOD]
     yield "heatmap", heatmap.draw(comparisons, "Table 1")
+    halves = compare(PAPER, dict(list(finished.items())[::4]), (), ["main"])
+    unfinished = [each for each in halves if each.published.split == OOD]
+    yield "hierarchy", hierarchy.draw(unfinished, "Which model learns what", PAPER.name)
     results = Results(lambda: finished)
     sized = list(SWEEPS["data-efficiency"].cells(PAPER, results))
     points = efficiency.lines(entries(sized, finished_rows(sized), efficiency.ALONG))
@@ -153,7 +161,7 @@ def visible_texts(figure: Figure) -> list[tuple[str, Text, tuple[float, float, f
 
 def test_a_store_with_all_sweeps_has_every_figure(gallery: Gallery) -> None:
     tasks = ("modular_addition", "state_machine", "modular_arithmetic")
-    expected = {"angles", "data-efficiency", "factors", "heatmap-main-ood", "heatmap-main-validation"}
+    expected = {"angles", "data-efficiency", "factors", "hierarchy", "heatmap-main-ood", "heatmap-main-validation"}
     expected |= {f"{kind}-main-{task}" for kind in ("lengths", "learning") for task in tasks}
     expected |= {f"lengths-param-matched-{task}" for task in tasks} | {"lengths-dihedral-dihedral"}
     assert {drawing.name for drawing in gallery.drawings} == expected
@@ -165,7 +173,7 @@ def test_an_empty_store_has_no_figure_and_says_why(tmp_path: Path) -> None:
     found = figures(Store.open(tmp_path / "none"), SMOKE, SWEEPS_WITH_FIGURES)
     assert found.drawings == []
     assert found.left_out["learning-main"] == "no trial of main is finished at smoke scale"
-    assert len(found.left_out) == 8
+    assert len(found.left_out) == 9
 
 
 def test_a_single_finished_trial_is_enough_for_a_figure(tmp_path: Path) -> None:
@@ -318,10 +326,49 @@ def test_a_heat_map_shows_ours_above_the_published_number_and_marks_what_is_miss
     assert {"0.12*", "–", "1.00", "Bilinear", "Modular addition"} <= set(texts)
 
 
+def tiles(scale: Scale, scores: dict[tuple[str, str], float], fewer: int = 0) -> dict[str, hierarchy.Tile]:
+    """Of parity, by row: models and variants with these scores, and so many trials of each not finished."""
+    finished = {
+        trial_id: invented_row(trial_id, ood_accuracy=scores[each.published.key.model, each.published.key.variant])
+        for each in compare(scale, {}, (), ["main"])
+        if (each.published.key.model, each.published.key.variant) in scores
+        for trial_id in each.trial_ids[fewer:]
+    }
+    compared = [each for each in compare(scale, finished, (), ["main"]) if each.published.split == OOD]
+    found = hierarchy.tiles(compared)
+    assert {modulus for *_, modulus in found} == {2, 3, 5}
+    return {row: tile for (row, task, modulus), tile in found.items() if (task, modulus) == ("modular_addition", 2)}
+
+
+def test_the_hierarchy_has_a_row_for_each_model_whatever_has_results() -> None:
+    found = tiles(LAPTOP, {("rotation", ""): 0.25, ("mamba", "1"): 0.5, ("mamba", "2"): 0.75})
+    assert len(found) == 11
+    assert found["Rotation"] == hierarchy.Tile(0.25, 1.0, True)
+    assert found["Transformer"] == hierarchy.Tile(None, 0.04, False)
+    assert found["Mamba"] == hierarchy.Tile(0.75, 0.0, False), "four layers, published at 0.01, have no results"
+
+
+def test_the_hierarchy_marks_what_more_trials_might_change() -> None:
+    found = tiles(PAPER, {("bilinear", ""): 0.95, ("factored", ""): 0.94}, fewer=1)
+    assert found["Bilinear"].conclusive
+    assert not found["Factored"].conclusive
+    assert tiles(PAPER, {("factored", ""): 0.94})["Factored"].conclusive
+
+
+def test_the_hierarchy_in_the_readme_is_that_of_the_results_that_ship(tmp_path: Path) -> None:
+    [drawing] = [each for each in figures(Store.open(BUNDLED), LAPTOP, ["main"]).drawings if each.name == "hierarchy"]
+    save(drawing.figure, tmp_path / "hierarchy.svg")
+    texts = [re.findall("<!-- (.*?) -->", (folder / "hierarchy.svg").read_text()) for folder in (DOCS, tmp_path)]
+    assert len(texts[1]) > 100
+    assert texts[0] == texts[1], "the command beside it in README.md makes it anew"
+
+
 # How it looks
 
 
-@pytest.mark.parametrize("name", ["lengths", "learning", "heatmap", "data efficiency", "factors", "angles"])
+@pytest.mark.parametrize(
+    "name", ["lengths", "learning", "heatmap", "hierarchy", "data efficiency", "factors", "angles"]
+)
 def test_all_text_can_be_read_in_print(drawn: dict[str, Figure], name: str) -> None:
     figure = drawn[name]
     texts = visible_texts(figure)
@@ -387,7 +434,7 @@ def test_a_name_may_hold_any_sign() -> None:
     assert not [node for node in root.iter() if "script" in str(node.tag)]
 
 
-@pytest.mark.parametrize("module", [names, axes, heatmap], ids=lambda module: module.__name__)
+@pytest.mark.parametrize("module", [names, axes, shade], ids=lambda module: module.__name__)
 def test_examples_in_docstrings_hold(module: ModuleType) -> None:
     results = doctest.testmod(module)
     assert results.attempted
