@@ -1,7 +1,7 @@
 """The three scales: names for settings. A trial does not know its scale, so equal trials of two scales are one."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import models
@@ -28,8 +28,12 @@ class Scale:
     moduli: tuple[int, ...]
     samples: int
     """In the validation set, and for each tested length."""
-    slow_model_trials: int | None = None
-    """How many trials of a cell to train if its model is slow: the first ones. By default all."""
+    own_learning_rates: Mapping[str, tuple[float, ...]] = field(default_factory=dict, hash=False)
+    """Of models that want others than the rest."""
+    thrifty: bool = False
+    """One seed has to do for slow models, and for tables that ask one question of many variants."""
+    deepest: int = 4
+    """The most layers that a model of several may have."""
     sparse: bool = False
     """One trial of each kind is enough."""
 
@@ -68,11 +72,19 @@ class Scale:
         **settings: Any,
     ) -> Cell:
         """What one number of a table comes from: every learning rate with every seed."""
-        rates = self.learning_rates if learning_rates is None else learning_rates
+        if learning_rates is None:
+            learning_rates = self.own_learning_rates.get(model.name, self.learning_rates)
+        seeds = self.sparing().seeds if model.slow else self.seeds
         trials = [
-            self.trial(task, model, learning_rate=rate, seed=seed, **settings) for rate in rates for seed in self.seeds
+            self.trial(task, model, learning_rate=rate, seed=seed, **settings)
+            for rate in learning_rates
+            for seed in seeds
         ]
-        return Cell(trials[: self.slow_model_trials] if model.slow else trials, variant, reading)
+        return Cell(trials, variant, reading)
+
+    def sparing(self) -> "Scale":
+        """Itself, or with one seed where that has to do."""
+        return replace(self, seeds=self.seeds[:1]) if self.thrifty else self
 
     def few(self, *values: Any) -> tuple[Any, ...]:
         """All of them; of a scale that only wants every kind of trial, the first."""
@@ -110,7 +122,9 @@ LAPTOP = Scale(
     seeds=(0, 1),
     moduli=(2, 3, 5),
     samples=1024,
-    slow_model_trials=1,
+    own_learning_rates={"rotation": (3e-3, 1e-3), "mamba": (1e-3,), "transformer": (3e-4,)},
+    thrifty=True,
+    deepest=2,
 )
 SMOKE = Scale(
     name="smoke",

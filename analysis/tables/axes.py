@@ -80,8 +80,8 @@ AXES: dict[str, Axes] = {
     "additive": _ADDITIVE,
     "additive_summary": _ADDITIVE,
     "frozen_parity": Axes(
-        headings=("Additive terms",),
-        labels=lambda number, reading: (additive_name(number.key.additive),),
+        headings=("Additive terms", "State"),
+        labels=lambda number, reading: (additive_name(number.key.additive), reading),
         section=lambda number: "",
         group=lambda number: f"{number.key.train_examples} training examples",
         columns="Training length",

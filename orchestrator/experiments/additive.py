@@ -4,14 +4,13 @@ Without them these are models of Table 1. With them normalising the state change
 whether it did: both readings are trained and stand side by side. At smaller scales one seed has to do for them.
 """
 
-import dataclasses
 from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
 from models.config import ADDITIVE
 from orchestrator.cell import Cell
-from orchestrator.scales import PAPER, Scale
+from orchestrator.scales import Scale
 from orchestrator.selection import Results
 
 TITLE = "Additive terms in the recurrence, with and without a normalised state"
@@ -29,7 +28,7 @@ NOT_NORMALISED = {"train_normalisation": "none", "eval_normalisation": "none"}
 
 def cells(scale: Scale, results: Results) -> Iterator[Cell]:
     moduli = [modulus for modulus in MODULI if modulus in scale.moduli]
-    few = scale if scale.name == PAPER.name else dataclasses.replace(scale, seeds=scale.seeds[:1])
+    few = scale.sparing()
     for task, modulus, (variant, name, settings), additive in product(TASKS, moduli, MODELS, ADDITIVE):
         problem = scale.task(task, modulus)
         model = scale.model(name, additive=additive, **settings)

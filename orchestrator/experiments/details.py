@@ -48,4 +48,4 @@ def cells(scale: Scale, results: Results) -> Iterator[Cell]:
     for (task, modulus, variant, name, settings), (reading, changes) in product(PROBLEMS, scale.few(*READINGS.items())):
         model = scale.model(name, **settings, **changes)
         if not model.problems():
-            yield seeds.cell(scale.task(task, modulus), model, variant=variant, reading=reading)
+            yield seeds.cell(scale.task(task, modulus), model, scale.learning_rates, variant=variant, reading=reading)

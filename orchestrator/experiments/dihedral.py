@@ -25,8 +25,8 @@ def models(scale: Scale) -> list[tuple[str, ModelConfig]]:
         ("", scale.model("rotation")),
         ("", scale.model("lstm")),
         ("", scale.model("rnn")),
-        ("", scale.model("mamba", layers=ASSUMED_LAYERS)),
-        ("", scale.model("transformer", layers=ASSUMED_LAYERS)),
+        ("", scale.model("mamba", layers=min(ASSUMED_LAYERS, scale.deepest))),
+        ("", scale.model("transformer", layers=min(ASSUMED_LAYERS, scale.deepest))),
     ]
 
 

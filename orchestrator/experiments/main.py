@@ -31,7 +31,8 @@ def recurrent(scale: Scale) -> list[tuple[str, ModelConfig]]:
 
 
 def models(scale: Scale) -> list[tuple[str, ModelConfig]]:
-    deep = product(("mamba", "transformer"), (1, 2, 4))
+    depths = [layers for layers in (1, 2, 4) if layers <= scale.deepest]
+    deep = product(("mamba", "transformer"), depths)
     return [*recurrent(scale), *((str(layers), scale.model(name, layers=layers)) for name, layers in deep)]
 
 

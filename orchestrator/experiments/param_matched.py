@@ -31,9 +31,11 @@ def models(scale: Scale) -> Iterator[tuple[str, ModelConfig]]:
                 sizes["rank"] = scale.in_proportion(size)
             elif published.name == "block_diagonal":
                 sizes["block_size"] = min(size, sizes["width"])
+            else:
+                sizes["layers"] = min(size, scale.deepest)
         yield variant, dataclasses.replace(published, **sizes)
 
 
 def cells(scale: Scale, results: Results) -> Iterator[Cell]:
     for task, modulus, (variant, model) in product(TASKS, scale.moduli, models(scale)):
-        yield scale.cell(scale.task(task, modulus), model, variant=variant)
+        yield scale.sparing().cell(scale.task(task, modulus), model, variant=variant)
