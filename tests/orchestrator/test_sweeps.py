@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 from collections import Counter
+from itertools import product
 
 import pytest
 
@@ -124,10 +125,27 @@ def test_the_smoke_scale_has_every_kind_of_trial(name):
     assert kinds("smoke") == kinds("paper")
 
 
-def test_a_laptop_trains_one_trial_per_cell_of_the_slow_models():
-    counts = {cell.example.model.name: len(cell.trials) for cell in SWEEPS["main"].cells(LAPTOP, Results.none())}
-    assert {name for name, count in counts.items() if count == 1} == {"mamba", "transformer"}
-    assert {count for name, count in counts.items() if name not in ("mamba", "transformer")} == {4}
+def test_a_laptop_trains_one_trial_per_cell_of_the_slow_models_and_none_that_is_deep():
+    cells = list(SWEEPS["main"].cells(LAPTOP, Results.none()))
+    slow = [cell for cell in cells if cell.example.model.slow]
+    assert {cell.example.model.name for cell in slow} == {"mamba", "transformer"}
+    assert {cell.variant for cell in slow} == {"1", "2"}
+    assert {len(cell.trials) for cell in slow} == {1}
+    assert {len(cell.trials) for cell in cells if cell not in slow} == {4}
+
+
+def test_a_laptop_asks_many_variants_with_one_seed_and_the_paper_with_all():
+    for name, (scale, seeds) in product(("param-matched", "additive"), (("laptop", {0}), ("paper", {0, 1, 2}))):
+        of_main = set(trials_of("main", scale))
+        assert {trial.init_seed for trial in trials_of(name, scale) if trial not in of_main} == seeds
+
+
+def test_a_model_may_have_learning_rates_of_its_own():
+    cells = SWEEPS["main"].cells(LAPTOP, Results.none())
+    rates = {cell.example.model.name: tuple(dict.fromkeys(t.learning_rate for t in cell.trials)) for cell in cells}
+    assert rates["rotation"] == (3e-3, 1e-3)
+    assert rates["lstm"] == LAPTOP.learning_rates
+    assert {trial.learning_rate for trial in trials_of("details", "laptop")} == set(LAPTOP.learning_rates)
 
 
 def test_the_smoke_scale_has_no_more_than_it_needs():
