@@ -2,8 +2,10 @@
 
 A number is attempted once every learning rate had a trial that stopped early or took all its steps; or, where the
 published model has learned, as soon as one trial of ours has: the others could add no more than what is missing to 1.
-One with other finished trials is only begun, short of its budget, and counted apart. As everywhere a number counts
-once; of its readings and of the values the paper gives it, those attempted come first, and of them the nearest.
+One with other finished trials is only begun, short of its budget, and counted apart.
+
+As everywhere a number counts once, and of the values the paper gives it the nearest counts. Where the paper leaves open
+how it trained a whole table, one reading counts for all of that table: the one that meets most of its numbers.
 """
 
 import enum
@@ -99,12 +101,28 @@ def reproduction(comparisons: Iterable[Comparison], split: str = OOD, tolerance:
     """What became of each number of a split."""
     if split not in METRICS:
         raise UnknownName("split", split, METRICS)
-    asked = [each for each in comparisons if each.published.split == split]
+    asked = _of_one_reading([each for each in comparisons if each.published.split == split], tolerance)
     counts: dict[PublishedCell, Comparison] = {}
     for preferred in (asked, [each for each in asked if each.finished], [each for each in asked if is_attempted(each)]):
         counts |= {each.distinct: each for each in nearest(preferred)}
     cells = tuple(Reproduced(each, _outcome(each, tolerance)) for each in counts.values())
     return Reproduction(split, tolerance, cells)
+
+
+def _of_one_reading(comparisons: Collection[Comparison], tolerance: float) -> list[Comparison]:
+    """Without the readings of a table that meet fewer of its numbers than another, or else have fewer trials."""
+    merits: dict[str, dict[str, Counter[str]]] = {}
+    for each in comparisons:
+        if each.reading:
+            merit = merits.setdefault(each.distinct.table, {}).setdefault(each.reading, Counter())
+            merit[_outcome(each, tolerance)] += 1
+    best = {table: max(readings, key=lambda name: _merit(readings[name])) for table, readings in merits.items()}
+    return [each for each in comparisons if not each.reading or each.reading == best[each.distinct.table]]
+
+
+def _merit(outcomes: Counter[str]) -> tuple[int, int, int]:
+    attempted = outcomes[Outcome.WITHIN] + outcomes[Outcome.BETTER] + outcomes[Outcome.WORSE]
+    return outcomes[Outcome.WITHIN], attempted, outcomes[Outcome.BEGUN]
 
 
 def is_attempted(comparison: Comparison) -> bool:

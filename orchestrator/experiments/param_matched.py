@@ -1,6 +1,7 @@
 """Appendix table: eight models with about as many parameters each, on three tasks.
 
-Widths and ranks as published; at smaller scales in proportion, where the counts agree only roughly.
+Widths and ranks as published; at smaller scales in proportion, where the counts agree only roughly. Some are models of
+Table 1, with the same trials.
 """
 
 import dataclasses
@@ -10,7 +11,7 @@ from itertools import product
 from models import ModelConfig
 from models.matched import MATCHED
 from orchestrator.cell import Cell
-from orchestrator.experiments.main import TASKS
+from orchestrator.experiments import main
 from orchestrator.scales import Scale
 from orchestrator.selection import Results
 
@@ -37,5 +38,7 @@ def models(scale: Scale) -> Iterator[tuple[str, ModelConfig]]:
 
 
 def cells(scale: Scale, results: Results) -> Iterator[Cell]:
-    for task, modulus, (variant, model) in product(TASKS, scale.moduli, models(scale)):
-        yield scale.sparing().cell(scale.task(task, modulus), model, variant=variant)
+    in_main = {model for _, model in main.models(scale)}
+    for task, modulus, (variant, model) in product(main.TASKS, scale.moduli, models(scale)):
+        seeds = scale if model in in_main else scale.sparing()
+        yield seeds.cell(scale.task(task, modulus), model, variant=variant)

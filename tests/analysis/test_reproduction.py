@@ -130,6 +130,21 @@ def test_of_two_readings_the_attempted_one_counts_even_if_the_other_is_nearer(pl
     assert (cell.comparison.reading, cell.outcome) == (pair[1].reading, "begun")
 
 
+def test_one_reading_counts_for_a_whole_table_even_where_the_other_is_nearer(planned):
+    numbers = [each for each in planned if each.published.table == "frozen_parity" and each.published.accuracy < 0.1]
+    rates = sorted(numbers[0].learning_rates, reverse=True)
+    readings = {name: [each for each in numbers if each.reading == name] for name in ("normalised", "not normalised")}
+    rows = {}
+    for name, right in (("normalised", 1), ("not normalised", 3)):
+        for place, each in enumerate(readings[name][:4]):
+            accuracy = each.published.accuracy if place < right or (name, place) == ("normalised", 3) else 1.0
+            for trial_id, rate in zip(each.trial_ids[::3], rates, strict=True):
+                rows[trial_id] = invented_row(trial_id, rate, ood_accuracy=accuracy)
+    found = reproduction(compare(PAPER, rows, tables=["frozen_parity"]))
+    assert {cell.comparison.reading for cell in found.cells} == {"", "not normalised"}
+    assert (found.total.num_within, found.total.num_better) == (3, 1)
+
+
 def test_a_number_published_twice_counts_in_the_first_table_with_the_nearer_value(planned):
     again = next(
         each
