@@ -43,7 +43,8 @@ TABLES: dict[str, PublishedTable] = {
             "Dihedral groups",
             "dihedral",
             AS_IN_MAIN,
-            note="The depth of Mamba and of the transformer is not published: ours have four layers.",
+            note="The depth of Mamba and of the transformer is not published: ours have four layers, or as many as the"
+            " scale allows.",
         ),
         PublishedTable("factors", "Number of factors, on state machines", "factors", AS_IN_MAIN),
         PublishedTable("additive", "Additive terms in the recurrence", "additive", AS_IN_MAIN),

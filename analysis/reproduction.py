@@ -2,7 +2,8 @@
 
 A number is attempted once every learning rate had a trial that stopped early or took all its steps; or, where the
 published model has learned, as soon as one trial of ours has: the others could add no more than what is missing to 1.
-One with other finished trials is only begun, short of its budget, and counted apart.
+Ours are better as soon as one trial is: the others could only add to it. One with other finished trials is only begun,
+short of its budget or with a rate that diverged, and counted apart.
 
 As everywhere a number counts once, and of the values the paper gives it the nearest counts. Where the paper leaves open
 how it trained a whole table, one reading counts for all of that table: the one that meets most of its numbers.
@@ -89,7 +90,7 @@ class Reproduction:
 
     def __str__(self) -> str:
         total = self.total
-        begun = f"; {total.num_begun:,} more are begun, short of their budget" if total.num_begun else ""
+        begun = f"; {total.num_begun:,} more are begun, short of their budget or diverged" if total.num_begun else ""
         return (
             f"{total.num_attempted:,} of {total.num_published:,} published {self.split} numbers attempted:"
             f" {total.num_within:,} within {self.tolerance:g}, {total.num_within_learned:,} of them published at"
@@ -103,17 +104,17 @@ def reproduction(comparisons: Iterable[Comparison], split: str = OOD, tolerance:
         raise UnknownName("split", split, METRICS)
     asked = _of_one_reading([each for each in comparisons if each.published.split == split], tolerance)
     counts: dict[PublishedCell, Comparison] = {}
-    for preferred in (asked, [each for each in asked if each.finished], [each for each in asked if is_attempted(each)]):
+    for preferred in (asked, [each for each in asked if is_attempted(each)]):
         counts |= {each.distinct: each for each in nearest(preferred)}
     cells = tuple(Reproduced(each, _outcome(each, tolerance)) for each in counts.values())
     return Reproduction(split, tolerance, cells)
 
 
 def _of_one_reading(comparisons: Collection[Comparison], tolerance: float) -> list[Comparison]:
-    """Without the readings of a table that meet fewer of its numbers than another, or else have fewer trials."""
+    """Without the readings of a table that meet fewer of its numbers than another, or else have fewer attempted."""
     merits: dict[str, dict[str, Counter[str]]] = {}
     for each in comparisons:
-        if each.reading:
+        if each.reading and each.repeats is None:
             merit = merits.setdefault(each.distinct.table, {}).setdefault(each.reading, Counter())
             merit[_outcome(each, tolerance)] += 1
     best = {table: max(readings, key=lambda name: _merit(readings[name])) for table, readings in merits.items()}
@@ -138,7 +139,7 @@ def _outcome(comparison: Comparison, tolerance: float) -> Outcome:
     side = side_of(comparison, tolerance)
     if side is None:
         return Outcome.NOT_BEGUN
-    return Outcome(side) if is_attempted(comparison) else Outcome.BEGUN
+    return Outcome(side) if side is Side.BETTER or is_attempted(comparison) else Outcome.BEGUN
 
 
 def _tally(table: str, cells: Collection[Reproduced]) -> Tally:

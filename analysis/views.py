@@ -86,7 +86,7 @@ TALLIES = pa.schema(
 
 REPRODUCED = pa.schema(
     [
-        column("outcome", pa.string(), "within, better or worse; begun, if it is short of its budget"),
+        column("outcome", pa.string(), "within, better or worse; begun, if it is short of its budget or diverged"),
         column("table", pa.string(), "the published table; of several that have the number, the first"),
         *(each for each in _CELL if each.name in ("task", "model", "variant", "modulus")),
         column("additive", pa.string(), "what the recurrence adds; null if nothing"),

@@ -242,8 +242,8 @@ class Run:
                 return Failure(Outcome.LOST, "lost machine", "the machine is gone", str(error), blameless=True)
             return Failure(Outcome.LOST, "lost worker", "the worker process is gone", str(error))
         cause = error.cause if isinstance(error, RayTaskError) else error
-        if cause is None:  # nothing in the trial raised: its worker ended, and Ray did not keep why
-            return Failure(Outcome.LOST, "lost worker", "the worker ended and Ray does not say why")
+        if cause is None:  # nothing that the trial raised: its worker ended, and Ray did not keep why
+            return Failure(Outcome.LOST, "lost worker", "the worker ended and Ray does not say why", str(error or ""))
         return cause.failure if isinstance(cause, TrialError) else describe(cause)
 
     def _end_attempts(self, work: Work, failure: Failure) -> None:

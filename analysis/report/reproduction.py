@@ -15,8 +15,10 @@ def reproduction_section(comparisons: Sequence[Comparison]) -> Markup:
         element(
             "p",
             "A number is attempted once every learning rate had a trial that stopped early or took all its steps; one"
-            " published at 0.95 or more, also as soon as a trial of ours reached 0.95. Each counts once, in the first"
-            " table that has it, with the reading and the value that come nearest.",
+            " published at 0.95 or more, also as soon as a trial of ours reached 0.95; and where ours are better, more"
+            " could only add to it. Each counts once, in the first table that has it, by the value that comes nearest;"
+            " where the paper leaves open how a table was trained, the reading that meets most of it counts for all of"
+            " it.",
         )
     ]
     for split in (OOD, VALIDATION):

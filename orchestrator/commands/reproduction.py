@@ -41,8 +41,10 @@ def reproduction(
     """Count the published numbers that were attempted, and whether ours are within a tolerance, better or worse.
 
     A number is attempted once every learning rate had a trial that stopped early or took all its steps; one published
-    at 0.95 or more, also as soon as a trial of ours reached 0.95. With fewer finished trials it is begun, and counted
-    apart. A number that is published twice, or that can be read in two ways, counts once, where it comes nearest.
+    at 0.95 or more, also as soon as a trial of ours reached 0.95; and where ours are better, more could only add to it.
+    Else, with fewer finished trials or with one that diverged, it is begun, and counted apart. A number published twice
+    counts once, by the value that comes nearest; where the paper leaves open how a table was trained, the reading that
+    meets most of it counts for all of it.
 
     \b
     Example: orch reproduction --list worse

@@ -31,7 +31,8 @@ def cells(scale: Scale, results: Results) -> Iterator[Cell]:
 
 def in_turn(trials: Sequence[Trial | Waiting], results: Results) -> list[Trial | Waiting]:
     """As many of a cell's trials as are needed so far, and the next one waiting for the outcome of the last. The middle
-    learning rate comes first: most models of the bilinear family hold at the test length with it, and not with 1e-3."""
+    learning rate comes first: most models of the bilinear family hold at the test length with it, and not with 1e-3.
+    A trial that failed for good holds the others up."""
     middle = len(trials) // 2
     known = [each for each in (trials[middle], *trials[:middle], *trials[middle + 1 :]) if isinstance(each, Trial)]
     assert len(known) == len(trials), "a cell of a paper's table waits for nothing"
@@ -39,10 +40,9 @@ def in_turn(trials: Sequence[Trial | Waiting], results: Results) -> list[Trial |
     for trial, accuracy in zip(known, accuracies, strict=True):
         if accuracy is not None and accuracy >= ENOUGH:
             return [trial]
-    if None not in accuracies:
-        return list(known)
-    next_one = accuracies.index(None)
-    found: list[Trial | Waiting] = [*known[: next_one + 1]]
-    if next_one + 1 < len(known):
-        found.append(Waiting(f"the outcome of learning rate {known[next_one].learning_rate:g}", known[next_one + 1]))
+    finished = [trial for trial, accuracy in zip(known, accuracies, strict=True) if accuracy is not None]
+    left = [trial for trial in known if trial not in finished]
+    found: list[Trial | Waiting] = [*finished, *left[:1]]
+    if len(left) > 1:
+        found.append(Waiting(f"the outcome of learning rate {left[0].learning_rate:g}", left[1]))
     return found

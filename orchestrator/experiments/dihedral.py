@@ -1,6 +1,7 @@
 """Appendix table: eight models simulating dihedral groups, trained on 2 to 10 inputs and tested on 500.
 
-The depth of Mamba and the transformer is not published: four layers, the deepest of Table 1, is our assumption.
+The depth of Mamba and the transformer is not published: four layers, the deepest of Table 1, is our
+assumption; or as many as the scale allows.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
 """Appendix table: eight models with about as many parameters each, on three tasks.
 
-Widths and ranks as published; at smaller scales in proportion, where the counts agree only roughly. Some are models of
-Table 1, with the same trials.
+Widths and ranks as published; at smaller scales in proportion, and no deeper than the scale allows, where the counts
+agree only roughly. Some are models of Table 1, with the same trials.
 """
 
 import dataclasses

@@ -80,13 +80,12 @@ def test_factors_and_the_frozen_network_have_rows_of_their_own(comparisons):
     ranks = ["1", "2", "4", "8", "16", "64", "128", "256", "512", "1024", "2048", "full"]
     assert [row.labels for row in factors] == [(rank,) for rank in ranks]
     frozen = lay_out("frozen_parity", comparisons, PAPER)
-    assert list(dict.fromkeys(row.labels[0] for row in frozen.sections[0].rows)) == [
-        "input",
-        "input + constant",
-        "constant",
-        "none",
+    states = [
+        (terms, state)
+        for terms in ("input", "input + constant", "constant")
+        for state in ("normalised", "not normalised")
     ]
-    assert [group.heading for group in frozen.groups] == ["2 training examples", "100 training examples"]
+    assert [row.labels for row in frozen.sections[0].rows] == [*states, ("none", "")]
     assert {group.columns for group in frozen.groups} == {("10", "20", "50")}
 
 

@@ -235,6 +235,7 @@ def test_affordable_cells_try_a_learning_rate_only_while_none_is_enough():
     assert learning_rates({1e-4: 0.95}) == [1e-4]
     assert learning_rates({1e-4: 0.94}) == [1e-4, 1e-3]
     assert learning_rates({1e-3: 0.95}) == [1e-3]
+    assert learning_rates({1e-3: 0.5}) == [1e-3, 1e-4]
     assert learning_rates({1e-4: 0.5, 1e-3: 0.94}) == [1e-4, 1e-3, 1e-5]
     assert learning_rates({1e-4: 0.5, 1e-3: 0.5, 1e-5: 0.5}) == [1e-4, 1e-3, 1e-5]
 
