@@ -232,19 +232,7 @@ class Run:
             self.hung.discard(tune_id)
             seconds = self.options.hang_seconds
             return Failure(Outcome.HUNG, "hung", f"no progress for {seconds:g} s: the worker was ended")
-        error = _raised(tune_trial)
-        if isinstance(error, KilledForMemory):
-            return Failure(
-                Outcome.OUT_OF_MEMORY, "killed for memory", "Ray ended the worker to save memory", str(error)
-            )
-        if isinstance(error, RayActorError):
-            if self.machines.address and PROCESS_DIED not in str(error):
-                return Failure(Outcome.LOST, "lost machine", "the machine is gone", str(error), blameless=True)
-            return Failure(Outcome.LOST, "lost worker", "the worker process is gone", str(error))
-        cause = error.cause if isinstance(error, RayTaskError) else error
-        if cause is None:  # nothing that the trial raised: its worker ended, and Ray did not keep why
-            return Failure(Outcome.LOST, "lost worker", "the worker ended and Ray does not say why", str(error or ""))
-        return cause.failure if isinstance(cause, TrialError) else describe(cause)
+        return failure_of(_raised(tune_trial), on_cluster=bool(self.machines.address))
 
     def _end_attempts(self, work: Work, failure: Failure) -> None:
         for trial_id, attempt_id in work.attempts.items():
@@ -287,6 +275,20 @@ def _pieces(work: Work) -> list[Work]:
     too_much = last.outcome in (Outcome.OUT_OF_MEMORY, Outcome.HUNG)
     blamed = [failure for failure in work.history if not failure.blameless]
     return work.apart() if too_much or len(blamed) > 1 else [work]
+
+
+def failure_of(error: BaseException | None, on_cluster: bool) -> Failure:
+    """What Ray says about a worker, as what happened to its trials."""
+    if isinstance(error, KilledForMemory):
+        return Failure(Outcome.OUT_OF_MEMORY, "killed for memory", "Ray ended the worker to save memory", str(error))
+    if isinstance(error, RayActorError):
+        if on_cluster and PROCESS_DIED not in str(error):
+            return Failure(Outcome.LOST, "lost machine", "the machine is gone", str(error), blameless=True)
+        return Failure(Outcome.LOST, "lost worker", "the worker process is gone", str(error))
+    cause = error.cause if isinstance(error, RayTaskError) else error
+    if cause is None:  # nothing that the trial raised: its worker ended, and Ray did not keep why
+        return Failure(Outcome.LOST, "lost worker", "the worker ended and Ray does not say why", str(error or ""))
+    return cause.failure if isinstance(cause, TrialError) else describe(cause)
 
 
 def _raised(tune_trial: TuneTrial) -> BaseException | None:

@@ -52,3 +52,21 @@ def test_running_out_of_memory_and_a_lost_store_are_told_apart():
     assert raised(MemoryError()).outcome == Outcome.OUT_OF_MEMORY
     assert raised(StoreFull("full")).store_lost
     assert not raised(ValueError()).store_lost
+
+
+def test_what_ray_says_about_a_worker_is_told_apart():
+    from ray.exceptions import RayActorError
+
+    from orchestrator.driver import failure_of
+    from orchestrator.ray_fixes import PROCESS_DIED, KilledForMemory
+
+    def told(error, on_cluster=False):
+        failure = failure_of(error, on_cluster)
+        return failure.outcome, failure.signature, failure.blameless
+
+    assert told(KilledForMemory("too much")) == (Outcome.OUT_OF_MEMORY, "killed for memory", False)
+    assert told(RayActorError()) == (Outcome.LOST, "lost worker", False)
+    assert told(RayActorError(), on_cluster=True) == (Outcome.LOST, "lost machine", True)
+    assert told(RayActorError(error_msg=PROCESS_DIED), on_cluster=True) == (Outcome.LOST, "lost worker", False)
+    assert told(None) == (Outcome.LOST, "lost worker", False)
+    assert told(ValueError("broken"))[0] is Outcome.FAILED
