@@ -13,14 +13,14 @@ from analysis.rows import column, to_table
 from analysis.study import Study
 from orchestrator.errors import InvalidSettings, OrchError, UnknownName
 from orchestrator.plan import failed_trials
-from orchestrator.scales import SCALES
+from orchestrator.scales import LAPTOP, SCALES, Scale
 from orchestrator.selection import Results, Waiting
 from orchestrator.settings import to_dict
 from orchestrator.store import Store
 from orchestrator.store.unique import numbers
 from orchestrator.sweeps import expand
 from orchestrator.trial import TRAINER_REVISION, Trial
-from orchestrator.where import Known, Where, matching_trials, parse_where
+from orchestrator.where import Known, matching_trials, parse_where
 
 MOST_NAMED = 3
 BY = ("model", "variant", "task", "modulus")
@@ -52,8 +52,16 @@ class _Group:
     num_failed: int = 0
 
 
-def results(study: Study, by: Sequence[str] = BY, where: Collection[str] = (), metric: str = "ood") -> pa.Table:
-    """A row for each combination of the settings `by`, finished or only planned by a sweep on this store."""
+def results(
+    study: Study,
+    by: Sequence[str] = BY,
+    where: Collection[str] = (),
+    metric: str = "ood",
+    sweeps: Sequence[str] = (),
+    scale: str = LAPTOP.name,
+) -> pa.Table:
+    """A row for each combination of the settings `by`: of all trials that are finished or that a sweep on this store
+    plans, or of those of these sweeps at this scale."""
     trials = study.trials
     known = [*(each.name for each in cell_settings(trials)), *WITHIN, VARIANT.name]
     problems = [str(UnknownName("setting", name, known)) for name in by if name not in known]
@@ -61,11 +69,14 @@ def results(study: Study, by: Sequence[str] = BY, where: Collection[str] = (), m
     condition = parse_where(where, Known.here().among(trials))
     if problems:
         raise InvalidSettings(problems)
-    if where:
-        chosen = set(matching_trials(where, trials))
+    planned = _asked(sweeps, SCALES[scale], trials) if sweeps else _asked_here(study.store, trials)
+    planned = {key: trial for key, trial in planned.items() if condition.matches(trial)}
+    if where or sweeps:
+        chosen = set(matching_trials(where, trials)) if where else set(planned)
+        chosen = chosen & planned.keys() if sweeps else chosen
         mask = [trial_id in chosen for trial_id in trials["trial_id"].to_pylist()]
         trials = trials.take(numbers(np.flatnonzero(mask)))
-    groups = _grouped(study, trials, by, condition, SCORES[metric])
+    groups = _grouped(study, trials, by, planned, SCORES[metric])
     kinds = {each.name: each.type for each in [*trials.schema, VARIANT]}
     schema = pa.schema([*(pa.field(name, kinds[name]) for name in by), *_SUMMARY])
     ordered = sorted(groups.items(), key=lambda item: [(value is not None, value) for value in item[0]])
@@ -75,7 +86,7 @@ def results(study: Study, by: Sequence[str] = BY, where: Collection[str] = (), m
 
 
 def _grouped(
-    study: Study, trials: pa.Table, by: Sequence[str], where: Where, score: str
+    study: Study, trials: pa.Table, by: Sequence[str], planned: Mapping[str | Waiting, Trial], score: str
 ) -> dict[tuple[Any, ...], _Group]:
     names = [each.name for each in cell_settings(trials)]
     groups: dict[tuple[Any, ...], _Group] = {}
@@ -89,11 +100,11 @@ def _grouped(
     for settings, row in _finished(trials, [*names, *WITHIN], [*dict.fromkeys([*COLUMNS, score])]):
         group_of(settings).rows.append(row)
     failed = failed_trials(study.store)
-    for trial_id, trial in _planned(study.store, study.trials, where):
-        if trial_id not in done:
+    for key, trial in planned.items():
+        if key not in done:
             group = group_of({**dict.fromkeys(names), **_settings(trial)})
             group.num_missing += 1
-            group.num_failed += trial_id in failed
+            group.num_failed += key in failed
     return groups
 
 
@@ -107,26 +118,29 @@ def _finished(
         yield told, dict(zip(columns, row, strict=True))
 
 
-def _planned(store: Store, trials: pa.Table, where: Where) -> Iterator[tuple[str, Trial]]:
-    """What the sweeps ever run on this store ask for; one that waits for its learning rate has no id.
+def _asked_here(store: Store, trials: pa.Table) -> dict[str | Waiting, Trial]:
+    """What the sweeps ever run on this store ask for.
 
     Sweeps with code of the user's are left out: looking at results must not run what a store holds.
     """
-    seen: set[str | Waiting] = set()
+    found: dict[str | Waiting, Trial] = {}
     for values in store.list_json("sweeps").values():
         if values.get("code") or values["scale"] not in SCALES:
             continue
         try:
             matches = parse_where(values["where"]).matches
-            expansion = expand(values["sweeps"], SCALES[values["scale"]], Results.of_table(trials))
+            asked = _asked(values["sweeps"], SCALES[values["scale"]], trials)
         except OrchError:
             continue  # a sweep, or a setting, that is no more
-        asked: dict[str | Waiting, Trial | None] = {each.id: each.trial for each in expansion.wanted.values()}
-        asked |= {held: held.trial for held in expansion.held}
-        for key, trial in asked.items():
-            if trial is not None and key not in seen and matches(trial) and where.matches(trial):
-                seen.add(key)
-                yield key if isinstance(key, str) else "", trial
+        found |= {key: trial for key, trial in asked.items() if matches(trial)}
+    return found
+
+
+def _asked(sweeps: Sequence[str], scale: Scale, trials: pa.Table) -> dict[str | Waiting, Trial]:
+    """Trials by id; one that waits for its learning rate has none yet."""
+    expansion = expand(sweeps, scale, Results.of_table(trials))
+    found: dict[str | Waiting, Trial] = {each.id: each.trial for each in expansion.wanted.values()}
+    return found | {held: held.trial for held in expansion.held if held.trial is not None}
 
 
 def _settings(trial: Trial) -> dict[str, Any]:

@@ -2,13 +2,15 @@
 
 import click
 
-from orchestrator.commands._options import store_option, where_option
+from orchestrator.commands._options import scale_option, store_option, where_option
 from orchestrator.commands._output import check_output, output_options, write_table
 
 METRICS = ("ood", "validation", "accuracy_100", "accuracy_200", "steps_trained", "seconds")
 
 
 @click.command()
+@click.argument("sweeps", nargs=-1, metavar="[SWEEP…|all]")
+@scale_option
 @click.option(
     "--by",
     default="model,variant,task,modulus",
@@ -27,14 +29,24 @@ METRICS = ("ood", "validation", "accuracy_100", "accuracy_200", "steps_trained",
 )
 @store_option
 @output_options
-def results(by: str, where: tuple[str, ...], metric: str, store: str, format: str | None, output: str | None) -> None:
-    """Show the results by model and task, or by any settings: the best, and the mean over seeds.
+def results(
+    sweeps: tuple[str, ...],
+    scale: str,
+    by: str,
+    where: tuple[str, ...],
+    metric: str,
+    store: str,
+    format: str | None,
+    output: str | None,
+) -> None:
+    """Show the results by model and task, or by any settings: the best, and the mean over seeds. Of everything that the
+    store has; or, named, of these sweeps at --scale.
 
     The best is over learning rates and seeds, as in the paper. The mean is over the seeds of the learning rate that
     is chosen by accuracy at 100 inputs. Rows that are not complete, or mix trials of different settings, say so.
 
     \b
-    Example: orch results --by model,task --where modulus=5
+    Example: orch results main --scale laptop --where modulus=5
     """
     from analysis import load
     from analysis.results import for_people
@@ -44,7 +56,7 @@ def results(by: str, where: tuple[str, ...], metric: str, store: str, format: st
     told = check_output(format, output)
     names = list(dict.fromkeys(name.strip().replace("-", "_") for name in by.split(",") if name.strip()))
     study = load(store)
-    found = summed_up(study, names, where, metric)
+    found = summed_up(study, names, where, metric, sweeps, scale)
     if not found.num_rows:
         hint = f"no trial has {' and '.join(where)}: ask for others" if where else "run orch sweep first"
         raise OrchError(f"there are no results at {study.store.location}: {hint}")

@@ -156,3 +156,16 @@ def test_in_a_pipe_it_is_csv_and_for_people_fewer_columns(half_finished, tmp_pat
     assert "best_trial" not in table
     assert orch("results", "--store", location, "--output", str(tmp_path / "a.md")).stdout == ""
     assert (tmp_path / "a.md").read_text().startswith("| model | task | modulus | trials |")
+
+
+def test_a_sweep_shows_its_own_trials_and_what_it_still_lacks(store):
+    wanted = [each.trial for each in expand(["frozen-parity"], SMOKE, Results.none()).wanted.values()]
+    finish(store, wanted[0])
+    finish(store, trials()[0])
+    assert sum(row["done"] for row in rows(store, by=["model"])) == 2
+    [found] = rows(store, by=["model", "frozen"], sweeps=["frozen-parity"], scale="smoke")
+    assert (found["done"], found["planned"], found["frozen"]) == (1, len(wanted), True)
+    [found] = rows(store, by=["additive"], sweeps=["frozen-parity"], scale="smoke", where=["additive=none"])
+    assert found["planned"] == sum(trial.model.additive == "none" for trial in wanted)
+    [found] = rows(store, by=["frozen"], sweeps=["frozen-parity"], scale="laptop")
+    assert (found["done"], found["best"]) == (0, None)
