@@ -40,8 +40,8 @@ COLUMNS = [
 def best_learning_rate(rows: Iterable[Row]) -> float:
     """Of a cell's finished rows, the rate with the highest mean accuracy at 100 inputs.
 
-    Ties go to the higher mean at 200 inputs, to the higher mean validation accuracy, then to the larger rate. A trial
-    that diverged counts as it scored, and one without a score as chance.
+    Ties go to the higher mean at 200 inputs, to the higher mean validation accuracy, then to the smaller rate, which
+    holds at greater lengths more often. A trial that diverged counts as it scored, and one without a score as chance.
     """
     by_rate: dict[float, list[Row]] = {}
     for row in rows:
@@ -50,7 +50,7 @@ def best_learning_rate(rows: Iterable[Row]) -> float:
 
     def merit(rate: float) -> tuple[float, ...]:
         scores = (_mean(by_rate[rate], name) for name in ("accuracy_100", "accuracy_200", "validation_accuracy"))
-        return *scores, rate
+        return *scores, -rate
 
     return max(by_rate, key=merit)
 

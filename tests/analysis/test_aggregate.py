@@ -36,10 +36,10 @@ def test_our_reading_is_the_mean_over_the_seeds_of_the_rate_that_does_best_at_le
     assert summary.scores["ood"].spread == pytest.approx(math.sqrt(0.02))
 
 
-def test_a_tie_between_rates_goes_to_validation_then_to_the_larger_rate():
-    assert summarise([invented_row("a", 1e-4), invented_row("b", 1e-3)]).learning_rate == 1e-3
-    better = [invented_row("a", 1e-4), invented_row("b", 1e-3, validation_accuracy=0.9)]
-    assert summarise(better).learning_rate == 1e-4
+def test_a_tie_between_rates_goes_to_validation_then_to_the_smaller_rate():
+    assert summarise([invented_row("a", 1e-4), invented_row("b", 1e-3)]).learning_rate == 1e-4
+    better = [invented_row("a", 1e-4, validation_accuracy=0.9), invented_row("b", 1e-3)]
+    assert summarise(better).learning_rate == 1e-3
 
 
 def test_one_seed_has_no_spread():

@@ -32,8 +32,8 @@ def store(tmp_path):
     attempt = {"attempt_id": "a", "trial_id": failed, "event": "end", "outcome": "failed", "at": NOW}
     store.write("attempts", [attempt | {"traceback": "File /home/somebody", "error_message": "it broke"}])
     [angles] = SWEEPS["angles"].cells(LAPTOP, Results.none())
-    for trial, ood in zip(angles.trials, (0.1, 0.9, 0.5), strict=False):
-        finish(store, trial, ood=ood)
+    for trial, ood in zip(angles.trials, (0.1, 0.9, 0.3), strict=False):
+        finish(store, trial, ood=ood, at_100=ood)
         store.put_weights(trial.id, trial.id.encode())
     store.put_weights(cells[0].trials[0].id, b"of no figure")
     store.put_checkpoint(failed, b"unfinished")

@@ -147,7 +147,7 @@ def test_our_own_reading_shows_mean_spread_seeds_and_rate(comparisons):
     table = lay_out("dihedral", comparisons, PAPER, reading="ours")
     missing, _, partial, _, off, _ = table.sections[0].rows[0].entries[0]
     assert table.lines == ("ours", "spread", "seeds", "rate", "published")
-    assert off.lines == ("0.25", "±0.00", "n=3", "1e-3", "1.00")
+    assert off.lines == ("0.25", "±0.00", "n=3", "1e-5", "1.00")
     assert partial.lines == ("1.00", "", "n=1", "1e-3", "1.00")
     assert missing.lines == ("?", "", "", "", "1.00")
 

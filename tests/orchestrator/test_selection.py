@@ -35,16 +35,16 @@ def test_neither_validation_nor_the_reported_length_decides():
     )
 
 
-def test_ties_go_to_200_inputs_to_validation_then_to_the_larger_rate():
-    assert best_learning_rate([row(1e-3, 1.0, accuracy_200=0.9), row(1e-4, 1.0, 0.9, accuracy_200=1.0)]) == 1e-4
-    assert best_learning_rate([row(1e-3, 0.5, validation=0.8), row(1e-4, 0.5, validation=0.9)]) == 1e-4
-    assert best_learning_rate([row(1e-4, 0.5), row(1e-3, 0.5), row(1e-5, 0.5)]) == 1e-3
+def test_ties_go_to_200_inputs_to_validation_then_to_the_smaller_rate():
+    assert best_learning_rate([row(1e-3, 1.0, 0.9, accuracy_200=1.0), row(1e-4, 1.0, accuracy_200=0.9)]) == 1e-3
+    assert best_learning_rate([row(1e-3, 0.5, validation=0.9), row(1e-4, 0.5, validation=0.8)]) == 1e-3
+    assert best_learning_rate([row(1e-4, 0.5), row(1e-3, 0.5), row(1e-5, 0.5)]) == 1e-5
 
 
 def test_rounding_breaks_no_tie():
-    thirds = [row(1e-3, score, seed=seed) for seed, score in enumerate((0.1, 0.2, 0.3))]
-    fifths = [row(1e-4, 0.2 + 1e-13, seed=seed) for seed in range(3)]
-    assert best_learning_rate([*thirds, *fifths]) == 1e-3
+    thirds = [row(1e-4, score, seed=seed) for seed, score in enumerate((0.1, 0.2, 0.3))]
+    fifths = [row(1e-3, 0.2 + 1e-13, seed=seed) for seed in range(3)]
+    assert best_learning_rate([*thirds, *fifths]) == 1e-4
 
 
 def test_a_diverged_trial_counts_as_it_scored():
@@ -61,7 +61,7 @@ def test_a_missing_score_counts_as_chance(missing):
 
 def test_the_order_of_rows_does_not_matter():
     rows = [row(1e-3, 0.3), row(1e-3, 0.7, seed=1), row(1e-4, 0.5), row(1e-4, 0.5, seed=1), row(1e-5, 0.4)]
-    assert {best_learning_rate(order) for order in itertools.permutations(rows)} == {1e-3}
+    assert {best_learning_rate(order) for order in itertools.permutations(rows)} == {1e-4}
 
 
 def cell():
