@@ -455,7 +455,7 @@ def test_html_has_a_colour_for_every_step_in_light_and_dark():
 def test_html_has_our_own_reading_in_the_tooltip_and_folded_beneath(comparisons):
     text = render("dihedral", comparisons, PAPER, "html")
     assert re.search(r'title="Best 0\.250, trial [0-9a-f]{16}\. Mean 0\.250 ± 0\.000, 3 seeds at rate 1e-5\.', text)
-    assert "<small>±0.00 n=3</small><small>1e-3</small><small>1.00</small>" in text[text.index("<details>") :]
+    assert "<small>±0.00 n=3</small><small>1e-5</small><small>1.00</small>" in text[text.index("<details>") :]
     assert "<details>" not in render("dihedral", comparisons, PAPER, "html", reading="ours")
 
 
