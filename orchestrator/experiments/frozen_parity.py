@@ -24,11 +24,9 @@ SIGNS = {"train_normalisation": "block", "eval_normalisation": "block"}
 
 def cells(scale: Scale, results: Results) -> Iterator[Cell]:
     for additive, examples, length in product(ADDITIVE, (2, 100), scale.few(10, 20, 50)):
-        if additive == "none":
-            yield _cell(scale, additive, examples, length, SIGNS, reading="")
-        else:
-            yield _cell(scale, additive, examples, length, SIGNS, reading="normalised")
-            yield _cell(scale, additive, examples, length, NOT_NORMALISED, reading="not normalised")
+        readings = scale.few(("normalised", SIGNS), ("not normalised", NOT_NORMALISED))
+        for reading, normalisation in readings if additive != "none" else [("", SIGNS)]:
+            yield _cell(scale, additive, examples, length, normalisation, reading)
 
 
 def _cell(scale: Scale, additive: str, examples: int, length: int, normalisation: dict[str, str], reading: str) -> Cell:
