@@ -15,6 +15,7 @@ from analysis.aggregate import scored
 from orchestrator.errors import OrchError
 from orchestrator.plan import failed_trials
 from orchestrator.scales import SCALES
+from orchestrator.search import history as searches
 from orchestrator.selection import Results, best_learning_rate
 from orchestrator.store import SCHEMAS, Store
 from orchestrator.store.bundled import no_results
@@ -32,15 +33,21 @@ class Bundle:
     num_bytes: int
 
 
-def bundle(store: Store, folder: Path, curve_points: int = 50) -> Bundle:
+def bundle(stores: Sequence[Store], folder: Path, curve_points: int = 50) -> Bundle:
     """Results of built-in models on built-in tasks, and what was asked for. Of failures only that there were some."""
-    if not store.exists():
-        raise no_results(store.location)
+    for store in stores:
+        if not store.exists():
+            raise no_results(store.location)
     if folder.exists() and any(folder.iterdir()) and not (folder / MARK).exists():
         raise OrchError(f"{folder} is in use for something else: name a new folder with --output")
     aside = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
     try:
-        num_trials = _fill(Store.open(aside), store, curve_points)
+        target = Store.open(aside)
+        for store in stores:
+            _fill(target, store, curve_points)
+        num_trials = len(target.done())
+        target.put_json(MARK, {"num_trials": num_trials})
+        target.compact(min_parts=2)
         shutil.rmtree(folder, ignore_errors=True)
         os.replace(aside, folder)
     finally:
@@ -49,7 +56,7 @@ def bundle(store: Store, folder: Path, curve_points: int = 50) -> Bundle:
     return Bundle(num_trials, len(files), sum(path.stat().st_size for path in files))
 
 
-def _fill(target: Store, store: Store, curve_points: int) -> int:
+def _fill(target: Store, store: Store, curve_points: int) -> None:
     trials = [
         row for row in _rows(store, "trials") if row["model"] in models.REGISTRY and row["task"] in tasks.REGISTRY
     ]
@@ -62,13 +69,13 @@ def _fill(target: Store, store: Store, curve_points: int) -> int:
     for name, values in store.list_json("sweeps").items():
         if not values.get("code") and all(sweep == ALL or sweep in SWEEPS for sweep in values["sweeps"]):
             target.put_json(f"sweeps/{name}.json", values)
+    for path in store.list_files(searches.FOLDER):
+        if (data := store.get_bytes(path)) is not None:
+            target.put_bytes(path, data)
     for trial_id in _trials_with_angles(store, {row["trial_id"]: row for row in trials}):
         weights = store.get_weights(trial_id)
         assert weights is not None, "asked only of trials whose weights were kept"
         target.put_weights(trial_id, weights)
-    target.put_json(MARK, {"num_trials": len(trials)})
-    target.compact(min_parts=2)
-    return len(trials)
 
 
 def _rows(store: Store, table: str) -> list[dict[str, Any]]:

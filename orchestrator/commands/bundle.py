@@ -9,6 +9,7 @@ from orchestrator.commands._options import store_option
 
 @click.command()
 @store_option
+@click.option("--and", "others", multiple=True, metavar="FOLDER|URI", help="Another store, to go into the same bundle.")
 @click.option(
     "--output",
     type=click.Path(path_type=Path, file_okay=False),
@@ -23,7 +24,7 @@ from orchestrator.commands._options import store_option
     show_default=True,
     help="Most validations to keep of each trial's training, spread evenly.",
 )
-def bundle(store: str, output: Path, curve_points: int) -> None:
+def bundle(store: str, others: tuple[str, ...], output: Path, curve_points: int) -> None:
     """Copy the results of built-in models into a small store without checkpoints, logs and tracebacks. Of the weights
     only those stay that the figure of rotation angles shows. The package's own copy is what --store bundled reads.
 
@@ -33,5 +34,5 @@ def bundle(store: str, output: Path, curve_points: int) -> None:
     from analysis.bundle import bundle as make_bundle
     from orchestrator.store import Store
 
-    made = make_bundle(Store.open(store), output, curve_points)
+    made = make_bundle([Store.open(each) for each in (store, *others)], output, curve_points)
     click.echo(f"{output}: {made.num_trials:,} trials, {made.num_files:,} files, {made.num_bytes / 1e6:.1f} MB")

@@ -15,7 +15,7 @@ from orchestrator.scales import LAPTOP
 from orchestrator.selection import Results
 from orchestrator.store import Store, bundled
 from orchestrator.sweeps import SWEEPS
-from tests.analysis.finished import finish
+from tests.analysis.finished import finish, trials
 
 NOW = datetime.datetime(2025, 1, 1, tzinfo=datetime.UTC)
 
@@ -40,6 +40,7 @@ def store(tmp_path):
     store.put_bytes("logs/driver.jsonl", b"{}")
     asked = {"sweeps": ["demo"], "scale": "laptop", "where": [], "seconds": {failed: 1.0}, "waiting": 0}
     store.put_json("sweeps/one.json", asked)
+    store.put_json("searches/a/told/1.json", {"value": 1.0})
     store.put_json("sweeps/two.json", asked | {"code": ["digest"]})
     return store
 
@@ -49,7 +50,7 @@ def shipped(store, tmp_path, monkeypatch):
     """The folder that `--store bundled` reads."""
     folder = tmp_path / "package" / "bundled"
     folder.parent.mkdir()
-    bundle(store, folder)
+    bundle([store], folder)
     monkeypatch.setattr(bundled, "FOLDER", folder)
     return folder
 
@@ -69,13 +70,24 @@ def test_a_bundle_has_the_results_and_nothing_that_is_not_for_others(store, ship
     assert small.done() == store.done()
     assert small.read("trials").drop_columns("finished_at").equals(store.read("trials").drop_columns("finished_at"))
     assert {path.name for path in shipped.iterdir()} == {
-        "attempts", "bundle.json", "curves", "sweeps", "trials", "weights",
+        "attempts", "bundle.json", "curves", "searches", "sweeps", "trials", "weights",
     }  # fmt: skip
     [attempt] = small.read("attempts").to_pylist()
     assert (attempt["traceback"], attempt["error_message"]) == (None, "it broke")
     assert list(small.list_json("sweeps")) == ["one"], "code of somebody's own is not shipped"
     [angles] = SWEEPS["angles"].cells(LAPTOP, Results.none())
+    assert small.list_json("searches") == {"a/told/1": {"value": 1.0}}
     assert small.list_files("weights") == [f"weights/{angles.trials[1].id}.safetensors"]
+
+
+def test_a_bundle_of_several_stores_has_each_trial_once(store, tmp_path):
+    other = Store.open(tmp_path / "other")
+    shared, *_ = SWEEPS["angles"].cells(LAPTOP, Results.none())
+    for trial in (shared.trials[0], *trials()[:2]):
+        finish(other, trial)
+    made = bundle([store, other], tmp_path / "both")
+    assert Store.open(tmp_path / "both").done() == store.done() | other.done()
+    assert made.num_trials == Store.open(tmp_path / "both").read("trials").num_rows == len(store.done()) + 2
 
 
 def test_curves_are_thinned_and_keep_their_ends(store, tmp_path):
@@ -83,7 +95,7 @@ def test_curves_are_thinned_and_keep_their_ends(store, tmp_path):
     steps = range(100, 100_100, 100)
     rows = [{"trial_id": trial_id, "attempt_id": f"of-{trial_id}", "step": step} for step in steps]
     store.write("curves", rows)
-    bundle(store, tmp_path / "small", curve_points=11)
+    bundle([store], tmp_path / "small", curve_points=11)
     kept = [
         row["step"] for row in Store.open(tmp_path / "small").read("curves").to_pylist() if row["trial_id"] == trial_id
     ]
@@ -92,15 +104,15 @@ def test_curves_are_thinned_and_keep_their_ends(store, tmp_path):
 
 def test_a_bundle_replaces_a_bundle_and_nothing_else(store, tmp_path):
     folder = tmp_path / "small"
-    bundle(store, folder)
+    bundle([store], folder)
     before = contents(folder)
     assert "trials" in orch("bundle", "--store", store.uri, "--output", str(folder)).stdout
     assert contents(folder).keys() != before.keys()
     (folder / "bundle.json").unlink()
     with pytest.raises(OrchError, match="in use for something else"):
-        bundle(store, folder)
+        bundle([store], folder)
     with pytest.raises(OrchError, match="there are no results at"):
-        bundle(Store.open(tmp_path / "none"), tmp_path / "new")
+        bundle([store, Store.open(tmp_path / "none")], tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
 
