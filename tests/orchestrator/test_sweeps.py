@@ -251,6 +251,23 @@ def test_fresh_seeds_wait_for_main_and_share_no_seed_with_it():
     assert all(isinstance(each, Waiting) for each in waiting)
 
 
+def test_fresh_seeds_try_other_rates_where_too_few_hold():
+    main = trials_of("main", "laptop")
+    first, *_ = SWEEPS["fresh-seeds"].cells(LAPTOP, finished(main))
+
+    def readings(*scores: float) -> list[str]:
+        """Of the first model and task, whose first fresh seeds ended with these."""
+        known = dict(zip(first.trials, scores, strict=False))
+        results = finished([*main, *known], lambda trial: known.get(trial, 0.5))
+        kind = (first.example.model, first.example.task)
+        cells = SWEEPS["fresh-seeds"].cells(LAPTOP, results)
+        return [cell.reading for cell in cells if (cell.example.model, cell.example.task) == kind]
+
+    assert readings(1, 1, 1, 0.95, 0) == [""]
+    assert readings(1, 1, 1, 0.94, 0) == ["", "other rates"]
+    assert readings(0, 0, 0, 0) == [""], "not before all five are finished"
+
+
 @pytest.mark.parametrize(("name", "nearest"), [("mian", "main"), ("frozen_parity", "frozen-parity"), ("al", "all")])
 def test_an_unknown_sweep_suggests_the_nearest(name, nearest):
     with pytest.raises(UnknownName, match=f"there is no sweep '{name}': did you mean '{nearest}'"):
