@@ -16,11 +16,11 @@ from dataclasses import dataclass
 
 from analysis.aggregate import METRICS, scored
 from analysis.agreement import TOLERANCE, Side, nearest, side_of
-from analysis.claims.condition import LEARNED
 from analysis.comparison import Comparison
 from analysis.published import OOD, PublishedCell
 from orchestrator.errors import UnknownName
 from orchestrator.result import StopReason
+from orchestrator.selection import LEARNED
 
 TOTAL = "total"
 

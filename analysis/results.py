@@ -72,8 +72,7 @@ def results(
     planned = _asked(sweeps, SCALES[scale], trials) if sweeps else _asked_here(study.store, trials)
     planned = {key: trial for key, trial in planned.items() if condition.matches(trial)}
     if where or sweeps:
-        chosen = set(matching_trials(where, trials)) if where else set(planned)
-        chosen = chosen & planned.keys() if sweeps else chosen
+        chosen = planned.keys() if sweeps else set(matching_trials(where, trials))
         mask = [trial_id in chosen for trial_id in trials["trial_id"].to_pylist()]
         trials = trials.take(numbers(np.flatnonzero(mask)))
     groups = _grouped(study, trials, by, planned, SCORES[metric])

@@ -21,7 +21,6 @@ from typing import Any
 
 import ray
 from ray import cloudpickle, tune
-from ray.exceptions import RayActorError, RayTaskError
 from ray.tune.experiment import Trial as TuneTrial
 from ray.tune.experiment.config_parser import _create_trial_from_spec, _make_parser
 from ray.tune.schedulers import TrialScheduler
@@ -29,16 +28,10 @@ from ray.tune.search.search_algorithm import SearchAlgorithm
 
 from orchestrator import provenance
 from orchestrator.errors import OrchError
-from orchestrator.failure import SAME_IN_A_ROW, Failure, TrialError, describe, worth_another_try
+from orchestrator.failure import SAME_IN_A_ROW, Failure, worth_another_try
 from orchestrator.machines import Machines
 from orchestrator.own import behind
-from orchestrator.ray_fixes import (
-    PROCESS_DIED,
-    KilledForMemory,
-    losses_as_actor_errors,
-    no_ray_on_stdout,
-    patient_stops,
-)
+from orchestrator.ray_fixes import failure_of, losses_as_actor_errors, no_ray_on_stdout, patient_stops
 from orchestrator.store import Outcome, Store
 from orchestrator.work import Listener, Turn, Work
 from orchestrator.worker import DEFAULT_TRAINING, SUMMARY, Unit, UnitRun, check_shared
@@ -275,20 +268,6 @@ def _pieces(work: Work) -> list[Work]:
     too_much = last.outcome in (Outcome.OUT_OF_MEMORY, Outcome.HUNG)
     blamed = [failure for failure in work.history if not failure.blameless]
     return work.apart() if too_much or len(blamed) > 1 else [work]
-
-
-def failure_of(error: BaseException | None, on_cluster: bool) -> Failure:
-    """What Ray says about a worker, as what happened to its trials."""
-    if isinstance(error, KilledForMemory):
-        return Failure(Outcome.OUT_OF_MEMORY, "killed for memory", "Ray ended the worker to save memory", str(error))
-    if isinstance(error, RayActorError):
-        if on_cluster and PROCESS_DIED not in str(error):
-            return Failure(Outcome.LOST, "lost machine", "the machine is gone", str(error), blameless=True)
-        return Failure(Outcome.LOST, "lost worker", "the worker process is gone", str(error))
-    cause = error.cause if isinstance(error, RayTaskError) else error
-    if cause is None:  # nothing that the trial raised: its worker ended, and Ray did not keep why
-        return Failure(Outcome.LOST, "lost worker", "the worker ended and Ray does not say why", str(error or ""))
-    return cause.failure if isinstance(cause, TrialError) else describe(cause)
 
 
 def _raised(tune_trial: TuneTrial) -> BaseException | None:

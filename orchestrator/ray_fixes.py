@@ -1,4 +1,5 @@
-"""What Ray 2.60 does that a sweep cannot live with, set right for as long as one runs."""
+"""What Ray 2.60 does that a sweep cannot live with, set right for as long as one runs; and what it says of a worker's
+end, in our words."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,6 +9,9 @@ import ray
 from ray.air.execution._internal.actor_manager import RayActorManager
 from ray.exceptions import OutOfMemoryError, RayActorError, RayError, RayTaskError
 from ray.tune.execution.tune_controller import TuneController
+
+from orchestrator.failure import Failure, TrialError, describe
+from orchestrator.store import Outcome
 
 
 class WorkerGone(RayActorError):
@@ -73,3 +77,17 @@ def losses_as_actor_errors() -> Iterator[None]:
         yield
     finally:
         RayActorManager._actor_task_failed = original  # type: ignore[method-assign]
+
+
+def failure_of(error: BaseException | None, on_cluster: bool) -> Failure:
+    """What Ray says about a worker, as what happened to its trials."""
+    if isinstance(error, KilledForMemory):
+        return Failure(Outcome.OUT_OF_MEMORY, "killed for memory", "Ray ended the worker to save memory", str(error))
+    if isinstance(error, RayActorError):
+        if on_cluster and PROCESS_DIED not in str(error):
+            return Failure(Outcome.LOST, "lost machine", "the machine is gone", str(error), blameless=True)
+        return Failure(Outcome.LOST, "lost worker", "the worker process is gone", str(error))
+    cause = error.cause if isinstance(error, RayTaskError) else error
+    if cause is None:  # nothing that the trial raised: its worker ended, and Ray did not keep why
+        return Failure(Outcome.LOST, "lost worker", "the worker ended and Ray does not say why", str(error or ""))
+    return cause.failure if isinstance(cause, TrialError) else describe(cause)

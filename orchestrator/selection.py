@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from orchestrator.store import Store
 
+LEARNED = 0.95
+"""From this accuracy on a model has learned a task; at the test length, it holds there."""
 NOT_KNOWN = 0.0
 """Stands for the learning rate of a trial that waits for it; no trial can run with it."""
 

@@ -12,8 +12,6 @@ LARGER_MODULI = ALL_MODULI[1:]
 ADDITIVE_MODULI = (2, 3, 5, 10, 25)
 DEPTHS = ("1", "2", "4")
 TERMS = ("constant", "input", "input+constant")
-READINGS = ("normalised", "not normalised")
-"""Whether the state is normalised where there are additive terms, which the paper does not say."""
 
 
 @dataclass(frozen=True, slots=True)

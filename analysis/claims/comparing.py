@@ -3,18 +3,9 @@
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from analysis.claims.condition import (
-    LEARNED,
-    MARGIN,
-    Finding,
-    Outcome,
-    accuracy_of,
-    finding,
-    has_result,
-    missing,
-    number,
-)
+from analysis.claims.condition import MARGIN, Finding, Outcome, accuracy_of, finding, has_result, missing, number
 from analysis.claims.evidence import Evidence, Question
+from orchestrator.selection import LEARNED
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from analysis.claims.evidence import Answer, Evidence, Question
+from orchestrator.selection import LEARNED
 
-LEARNED = 0.95
 FAILED = 0.5
 MARGIN = 0.05
 """Accuracies that differ by no more are alike."""

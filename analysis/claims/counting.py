@@ -4,8 +4,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from analysis.claims.condition import LEARNED, Finding, Outcome, missing
+from analysis.claims.condition import Finding, Outcome, missing
 from analysis.claims.evidence import Evidence, Question
+from orchestrator.selection import LEARNED
 
 
 @dataclass(frozen=True, slots=True)

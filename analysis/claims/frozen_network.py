@@ -2,9 +2,10 @@
 
 from itertools import product
 
-from analysis.claims.claim import READINGS, TERMS, Claim, Part, ask
+from analysis.claims.claim import TERMS, Claim, Part, ask
 from analysis.claims.evidence import Question
 from analysis.claims.reaching import Fails, Learns
+from orchestrator.experiments.additive import READINGS
 
 LENGTHS = (10, 20, 50)
 

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from analysis.claims.condition import (
     FAILED,
-    LEARNED,
     Finding,
     OfOneCell,
     Outcome,
@@ -15,6 +14,7 @@ from analysis.claims.condition import (
     number,
 )
 from analysis.claims.evidence import Evidence, Question
+from orchestrator.selection import LEARNED
 
 
 @dataclass(frozen=True, slots=True)

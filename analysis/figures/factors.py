@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from analysis.comparison import Comparison
 from analysis.figures.style import FAINT, OURS, PUBLISHED, SOFT, styled
 from analysis.published import OOD, PublishedCell
+from orchestrator.selection import LEARNED
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-TRACKED = 0.95
 FULL = "full"
 """The bilinear model, which is not factored."""
 
@@ -46,7 +46,7 @@ def reaches(comparisons: Iterable[Comparison]) -> list[Reach]:
     for factors, group in by_factors.items():
         known = [(each.published.key.modulus, each.ours) for each in group if each.ours is not None]
         if known:
-            largest = max((states for states, accuracy in known if accuracy >= TRACKED), default=0)
+            largest = max((states for states, accuracy in known if accuracy >= LEARNED), default=0)
             found.append(Reach(factors, largest, len(known) == len(group)))
     return found
 
@@ -55,7 +55,7 @@ def published_reaches(numbers: Iterable[PublishedCell]) -> list[Reach]:
     best: dict[str, int] = {}
     for number in numbers:
         if number.split == OOD:
-            states = number.key.modulus if number.accuracy >= TRACKED else 0
+            states = number.key.modulus if number.accuracy >= LEARNED else 0
             best[_factors(number)] = max(best.get(_factors(number), 0), states)
     return [Reach(factors, states) for factors, states in best.items()]
 

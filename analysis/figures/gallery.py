@@ -14,7 +14,7 @@ from analysis.names import task_name
 from analysis.published import OOD, TABLES, VALIDATION, published_cells
 from orchestrator.errors import OrchError
 from orchestrator.scales import Scale
-from orchestrator.selection import Results, Row
+from orchestrator.selection import LEARNED, Results, Row
 from orchestrator.sweeps import ALL, SWEEPS, resolve
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def _by_task(lines: Iterable[Line]) -> dict[str, list[Line]]:
 def _hierarchy(material: _Material, sweep: str) -> Iterator[Drawing]:
     length = TABLES["main"].test_length
     title = f"Which model learns what: accuracy at {length} inputs after training on 2 to 10"
-    caption = hierarchy.CAPTION.format(length=length, scale=material.scale.name, learned=hierarchy.LEARNED)
+    caption = hierarchy.CAPTION.format(length=length, scale=material.scale.name, learned=LEARNED)
     figure = hierarchy.draw(material.comparisons("main", OOD), title, material.scale.name)
     yield Drawing("hierarchy", title, caption, sweep, figure)
 
@@ -145,9 +145,7 @@ def _factors(material: _Material, sweep: str) -> Iterator[Drawing]:
     published = factors.published_reaches(published_cells("factors"))
     title = "Number of factors and the largest state machine tracked"
     figure = factors.draw(factors.reaches(comparisons), published, sizes, title)
-    caption = factors.CAPTION.format(
-        tracked=factors.TRACKED, length=TABLES["factors"].test_length, scale=material.scale.name
-    )
+    caption = factors.CAPTION.format(tracked=LEARNED, length=TABLES["factors"].test_length, scale=material.scale.name)
     yield Drawing(sweep, title, caption, sweep, figure)
 
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from analysis.aggregate import Status
-from analysis.claims.condition import LEARNED
 from analysis.comparison import Comparison
 from analysis.figures.shade import digits, shade, text_on
 from analysis.figures.style import FAINT, SOFT, styled
 from analysis.names import task_name
+from orchestrator.selection import LEARNED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

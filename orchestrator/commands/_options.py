@@ -19,13 +19,18 @@ def _writable(context: click.Context, parameter: click.Parameter, value: str) ->
     return value
 
 
-scale_option = click.option(
-    "--scale",
-    type=click.Choice(list(SCALES)),
-    default="laptop",
-    show_default=True,
-    help="; ".join(f"{scale.name}: {scale.about}" for scale in SCALES.values()) + ".",
-)
+def _scale_option(default: str) -> Callable:
+    return click.option(
+        "--scale",
+        type=click.Choice(list(SCALES)),
+        default=default,
+        show_default=True,
+        help="; ".join(f"{scale.name}: {scale.about}" for scale in SCALES.values()) + ".",
+    )
+
+
+scale_option = _scale_option("laptop")
+paper_scale_option = _scale_option("paper")
 
 where_option = click.option(
     "--where",

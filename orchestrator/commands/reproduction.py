@@ -2,9 +2,8 @@
 
 import click
 
-from orchestrator.commands._options import store_option
+from orchestrator.commands._options import paper_scale_option, store_option
 from orchestrator.commands._output import check_output, output_options, write_table
-from orchestrator.scales import SCALES
 
 SPLITS = ("ood", "validation")
 OUTCOMES = ("within", "better", "worse", "begun")
@@ -12,7 +11,7 @@ ALL = "all"
 
 
 @click.command()
-@click.option("--scale", type=click.Choice(list(SCALES)), default="paper", show_default=True)
+@paper_scale_option
 @click.option(
     "--split",
     type=click.Choice(SPLITS),

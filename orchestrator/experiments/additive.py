@@ -23,6 +23,7 @@ MODELS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("2", "block_diagonal", {"block_size": 2}),
     ("", "bilinear", {}),
 )
+READINGS = ("normalised", "not normalised")
 NOT_NORMALISED = {"train_normalisation": "none", "eval_normalisation": "none"}
 
 
@@ -36,5 +37,5 @@ def cells(scale: Scale, results: Results) -> Iterator[Cell]:
             yield scale.cell(problem, model, variant=variant)
         else:
             plain = scale.model(name, additive=additive, **settings, **NOT_NORMALISED)
-            yield few.cell(problem, model, variant=variant, reading="normalised")
-            yield few.cell(problem, plain, variant=variant, reading="not normalised")
+            for reading, each in zip(READINGS, (model, plain), strict=True):
+                yield few.cell(problem, each, variant=variant, reading=reading)

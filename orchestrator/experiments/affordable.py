@@ -10,14 +10,13 @@ from collections.abc import Iterator, Sequence
 from orchestrator.cell import Cell
 from orchestrator.experiments import additive, dihedral, factors, frozen_parity, main, param_matched
 from orchestrator.scales import Scale
-from orchestrator.selection import Results, Waiting
+from orchestrator.selection import LEARNED, Results, Waiting
 from orchestrator.trial import Trial
 
 TITLE = "The paper's cells that a few CPU cores can afford, one learning rate after another"
 REPRODUCES = "parts of the tables; its trials are theirs"
 
 LARGEST_MODULUS = 10
-ENOUGH = 0.95
 
 
 def cells(scale: Scale, results: Results) -> Iterator[Cell]:
@@ -36,12 +35,12 @@ def in_turn(trials: Sequence[Trial | Waiting], results: Results) -> list[Trial |
     middle = len(trials) // 2
     known = [each for each in (trials[middle], *trials[:middle], *trials[middle + 1 :]) if isinstance(each, Trial)]
     assert len(known) == len(trials), "a cell of a paper's table waits for nothing"
-    accuracies = [results.accuracy(trial) for trial in known]
-    for trial, accuracy in zip(known, accuracies, strict=True):
-        if accuracy is not None and accuracy >= ENOUGH:
-            return [trial]
-    finished = [trial for trial, accuracy in zip(known, accuracies, strict=True) if accuracy is not None]
-    left = [trial for trial in known if trial not in finished]
+    accuracies = {trial: results.accuracy(trial) for trial in known}
+    finished = [trial for trial, accuracy in accuracies.items() if accuracy is not None]
+    left = [trial for trial, accuracy in accuracies.items() if accuracy is None]
+    enough = [trial for trial in finished if (accuracies[trial] or 0.0) >= LEARNED]
+    if enough:
+        return [enough[0]]
     found: list[Trial | Waiting] = [*finished, *left[:1]]
     if len(left) > 1:
         found.append(Waiting(f"the outcome of learning rate {left[0].learning_rate:g}", left[1]))

@@ -12,7 +12,7 @@ from itertools import product
 from orchestrator.cell import Cell
 from orchestrator.experiments import main
 from orchestrator.scales import Scale
-from orchestrator.selection import Results
+from orchestrator.selection import LEARNED, Results
 from orchestrator.trial import Trial
 
 TITLE = "Five fresh seeds of models on what they should learn"
@@ -33,8 +33,8 @@ LARGEST: dict[tuple[str, str], dict[str, int]] = {
 """The largest modulus of each task that a model should learn."""
 
 
-ENOUGH, MOST = 0.95, 4
-"""A seed holds from this accuracy on, and this many of the five should."""
+ENOUGH = 4
+"""Of the five seeds."""
 
 
 def cells(scale: Scale, results: Results) -> Iterator[Cell]:
@@ -55,4 +55,4 @@ def too_few_hold(cell: Cell, results: Results) -> bool:
     """Whether all of its seeds are finished and fewer of them hold at the test length than should."""
     accuracies = [results.accuracy(trial) if isinstance(trial, Trial) else None for trial in cell.trials]
     known = [accuracy for accuracy in accuracies if accuracy is not None]
-    return len(known) == len(accuracies) and sum(accuracy >= ENOUGH for accuracy in known) < min(MOST, len(known))
+    return len(known) == len(accuracies) and sum(accuracy >= LEARNED for accuracy in known) < min(ENOUGH, len(known))

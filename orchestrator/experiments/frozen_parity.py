@@ -11,7 +11,7 @@ from itertools import product
 
 from models.config import ADDITIVE
 from orchestrator.cell import Cell
-from orchestrator.experiments.additive import NOT_NORMALISED
+from orchestrator.experiments.additive import NOT_NORMALISED, READINGS
 from orchestrator.scales import Scale
 from orchestrator.selection import Results
 
@@ -24,7 +24,7 @@ SIGNS = {"train_normalisation": "block", "eval_normalisation": "block"}
 
 def cells(scale: Scale, results: Results) -> Iterator[Cell]:
     for additive, examples, length in product(ADDITIVE, (2, 100), scale.few(10, 20, 50)):
-        readings = scale.few(("normalised", SIGNS), ("not normalised", NOT_NORMALISED))
+        readings = scale.few(*zip(READINGS, (SIGNS, NOT_NORMALISED), strict=True))
         for reading, normalisation in readings if additive != "none" else [("", SIGNS)]:
             yield _cell(scale, additive, examples, length, normalisation, reading)
 

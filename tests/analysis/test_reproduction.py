@@ -10,7 +10,6 @@ from click.testing import CliRunner
 from analysis import load
 from analysis.aggregate import METRICS
 from analysis.agreement import TOLERANCE
-from analysis.claims.condition import LEARNED
 from analysis.comparison import compare
 from analysis.report.reproduction import reproduction_section
 from analysis.reproduction import Outcome, is_attempted, reproduction
@@ -20,7 +19,7 @@ from orchestrator.commands import reproduction as command
 from orchestrator.errors import OrchError, UnknownName
 from orchestrator.experiments import factors
 from orchestrator.scales import LAPTOP, PAPER
-from orchestrator.selection import Results
+from orchestrator.selection import LEARNED, Results
 from orchestrator.store import Store
 from tests.analysis.finished import finish
 from tests.analysis.invented import invented_results, invented_row

@@ -57,8 +57,7 @@ def test_running_out_of_memory_and_a_lost_store_are_told_apart():
 def test_what_ray_says_about_a_worker_is_told_apart():
     from ray.exceptions import RayActorError
 
-    from orchestrator.driver import failure_of
-    from orchestrator.ray_fixes import PROCESS_DIED, KilledForMemory
+    from orchestrator.ray_fixes import PROCESS_DIED, KilledForMemory, failure_of
 
     def told(error, on_cluster=False):
         failure = failure_of(error, on_cluster)
