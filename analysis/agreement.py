@@ -1,18 +1,21 @@
 """How far ours agree with the paper's.
 
-The paper gives some numbers twice, with different values, and leaves open how it read others. Wherever there is a
-choice, the pair that comes nearest counts, and a number counts once. One without any of ours is neither an agreement
-nor a disagreement: it is counted by itself.
+A number counts once. Of the values that the paper gives it, the nearest to ours counts. Where the paper leaves open how
+it trained a whole table, one reading counts for all of that table: the one that meets most of its numbers. A number
+without any of ours is neither an agreement nor a disagreement: it is counted by itself.
 """
 
 import enum
+import operator
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from analysis.aggregate import Status
+from analysis.aggregate import METRICS, Status, scored
 from analysis.comparison import Comparison
 from analysis.published import PublishedCell
+from orchestrator.result import StopReason
+from orchestrator.selection import LEARNED
 
 TOLERANCE = 0.05
 """Differences up to this are an agreement, unless told otherwise."""
@@ -52,27 +55,59 @@ class Agreement:
         )
 
 
-def agreement(comparisons: Iterable[Comparison], tolerance: float = TOLERANCE) -> Agreement:
-    found = nearest(comparisons)
+def agreement(comparisons: Collection[Comparison], tolerance: float = TOLERANCE) -> Agreement:
+    found = nearest(of_one_reading(comparisons, tolerance))
     counts = Counter(side_of(each, tolerance) for each in found)
     partial = sum(each.summary.status is Status.PARTIAL for each in found)
     return Agreement(tolerance, len(found), partial, counts[Side.WITHIN], counts[Side.BETTER], counts[Side.WORSE])
 
 
-def disagreements(comparisons: Iterable[Comparison], tolerance: float = TOLERANCE) -> list[Comparison]:
+def disagreements(comparisons: Collection[Comparison], tolerance: float = TOLERANCE) -> list[Comparison]:
     """Where ours differ by more, each number once; the largest difference first."""
-    found = [each for each in nearest(comparisons) if is_beyond(each, tolerance)]
+    found = [each for each in nearest(of_one_reading(comparisons, tolerance)) if is_beyond(each, tolerance)]
     return sorted(found, key=lambda each: -abs(each.difference or 0.0))
 
 
+def of_one_reading(comparisons: Collection[Comparison], tolerance: float) -> list[Comparison]:
+    """Without the readings of a table that meet fewer of its numbers than another; what was attempted counts first."""
+    merits: dict[str, dict[str, tuple[int, ...]]] = {}
+    for each in {(each.distinct, each.reading): each for each in comparisons if each.reading}.values():
+        readings, side = merits.setdefault(each.distinct.table, {}), side_of(each, tolerance)
+        is_within, attempted = side is Side.WITHIN, side is Side.BETTER or is_attempted(each)
+        merit = is_within and attempted, attempted, is_within, side is not None
+        known = readings.get(each.reading, (0,) * len(merit))
+        readings[each.reading] = tuple(map(operator.add, known, merit))
+    best = {table: max(readings, key=lambda name: readings[name]) for table, readings in merits.items()}
+    return [each for each in comparisons if not each.reading or each.reading == best[each.distinct.table]]
+
+
 def nearest(comparisons: Iterable[Comparison]) -> list[Comparison]:
-    """Each distinct number once: of its readings, and of the values the paper gives it, the pair least apart."""
+    """Each distinct number once: of the values the paper gives it, the one least apart from ours."""
     best: dict[PublishedCell, Comparison] = {}
     for each in comparisons:
         known = best.setdefault(each.distinct, each)
         if _distance(each) < _distance(known):
             best[each.distinct] = each
     return list(best.values())
+
+
+def is_attempted(comparison: Comparison) -> bool:
+    """Whether it had what it needs to be judged.
+
+    Every learning rate had a trial that stopped early or took all its steps; or, where the published model has learned,
+    one trial of ours has: the others could add no more than what is missing to 1.
+    """
+    published, metric = comparison.published, METRICS[comparison.published.split]
+    if published.accuracy >= LEARNED and any(scored(row[metric]) >= LEARNED for row in comparison.finished):
+        return True
+    return every_rate_ended(comparison)
+
+
+def every_rate_ended(comparison: Comparison) -> bool:
+    as_it_should = (StopReason.EARLY_STOP, StopReason.BUDGET)
+    return comparison.learning_rates <= {
+        row["learning_rate"] for row in comparison.finished if row["stop_reason"] in as_it_should
+    }
 
 
 def is_beyond(comparison: Comparison, tolerance: float) -> bool:

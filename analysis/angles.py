@@ -42,7 +42,7 @@ class Rotations:
 
     @property
     def _turning_P(self) -> NDArray[np.bool_]:
-        return np.round(self.harmonics_P) != 0
+        return np.round(self.harmonics_P) % len(self.angles_mP) != 0
 
 
 def angles(embedding_VH: Array, angle_PH: Array, num_inputs: int) -> Array:

@@ -69,13 +69,19 @@ def _fill(target: Store, store: Store, curve_points: int) -> None:
     for name, values in store.list_json("sweeps").items():
         if not values.get("code") and all(sweep == ALL or sweep in SWEEPS for sweep in values["sweeps"]):
             target.put_json(f"sweeps/{name}.json", values)
+    # The history of a search is one file after another: those of two stores do not mix.
+    known = {_search_of(path) for path in target.list_files(searches.FOLDER)}
     for path in store.list_files(searches.FOLDER):
-        if (data := store.get_bytes(path)) is not None:
+        if _search_of(path) not in known and (data := store.get_bytes(path)) is not None:
             target.put_bytes(path, data)
     for trial_id in _trials_with_angles(store, {row["trial_id"]: row for row in trials}):
         weights = store.get_weights(trial_id)
         assert weights is not None, "asked only of trials whose weights were kept"
         target.put_weights(trial_id, weights)
+
+
+def _search_of(path: str) -> str:
+    return path.removeprefix(f"{searches.FOLDER}/").split("/")[0]
 
 
 def _rows(store: Store, table: str) -> list[dict[str, Any]]:

@@ -104,8 +104,3 @@ def _published_again() -> dict[PublishedCell, tuple[PublishedCell, ...]]:
     for number, cell in _beside(PAPER, Results.none(), TABLES):
         same.setdefault((tuple(cell.trial_ids), number.split), {})[number] = None
     return {number: tuple(numbers) for numbers in same.values() if len(numbers) > 1 for number in numbers}
-
-
-def num_distinct(comparisons: Iterable[Comparison]) -> int:
-    """How many numbers these are, counting once what is published twice or read in two ways."""
-    return len({each.distinct for each in comparisons})

@@ -1,25 +1,20 @@
 """How far the published numbers are met: what was attempted in full, and what came of it.
 
-A number is attempted once every learning rate had a trial that stopped early or took all its steps; or, where the
-published model has learned, as soon as one trial of ours has: the others could add no more than what is missing to 1.
-Ours are better as soon as one trial is: the others could only add to it. One with other finished trials is only begun,
-short of its budget or with a rate that diverged, and counted apart.
-
-As everywhere a number counts once, and of the values the paper gives it the nearest counts. Where the paper leaves open
-how it trained a whole table, one reading counts for all of that table: the one that meets most of its numbers.
+Ours are better as soon as one trial is: other learning rates could only add to it. A number with finished trials that
+does not count as attempted is only begun, short of its budget or with a rate that diverged, and counted apart. What
+counts as attempted, and how a number counts once, stands in `analysis/agreement.py`.
 """
 
 import enum
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 
-from analysis.aggregate import METRICS, scored
-from analysis.agreement import TOLERANCE, Side, nearest, side_of
+from analysis.aggregate import METRICS
+from analysis.agreement import TOLERANCE, Side, every_rate_ended, is_attempted, nearest, of_one_reading, side_of
 from analysis.comparison import Comparison
 from analysis.published import OOD, PublishedCell
 from orchestrator.errors import UnknownName
-from orchestrator.result import StopReason
 from orchestrator.selection import LEARNED
 
 TOTAL = "total"
@@ -98,11 +93,11 @@ class Reproduction:
         )
 
 
-def reproduction(comparisons: Iterable[Comparison], split: str = OOD, tolerance: float = TOLERANCE) -> Reproduction:
+def reproduction(comparisons: Collection[Comparison], split: str = OOD, tolerance: float = TOLERANCE) -> Reproduction:
     """What became of each number of a split."""
     if split not in METRICS:
         raise UnknownName("split", split, METRICS)
-    asked = _of_one_reading([each for each in comparisons if each.published.split == split], tolerance)
+    asked = [each for each in of_one_reading(comparisons, tolerance) if each.published.split == split]
     counts: dict[PublishedCell, Comparison] = {}
     for preferred in (asked, [each for each in asked if is_attempted(each)]):
         counts |= {each.distinct: each for each in nearest(preferred)}
@@ -110,36 +105,13 @@ def reproduction(comparisons: Iterable[Comparison], split: str = OOD, tolerance:
     return Reproduction(split, tolerance, cells)
 
 
-def _of_one_reading(comparisons: Collection[Comparison], tolerance: float) -> list[Comparison]:
-    """Without the readings of a table that meet fewer of its numbers than another, or else have fewer attempted."""
-    merits: dict[str, dict[str, Counter[str]]] = {}
-    for each in comparisons:
-        if each.reading and each.repeats is None:
-            merit = merits.setdefault(each.distinct.table, {}).setdefault(each.reading, Counter())
-            merit[_outcome(each, tolerance)] += 1
-    best = {table: max(readings, key=lambda name: _merit(readings[name])) for table, readings in merits.items()}
-    return [each for each in comparisons if not each.reading or each.reading == best[each.distinct.table]]
-
-
-def _merit(outcomes: Counter[str]) -> tuple[int, int, int]:
-    attempted = outcomes[Outcome.WITHIN] + outcomes[Outcome.BETTER] + outcomes[Outcome.WORSE]
-    return outcomes[Outcome.WITHIN], attempted, outcomes[Outcome.BEGUN]
-
-
-def is_attempted(comparison: Comparison) -> bool:
-    """Whether a reading of a number had what it needs to be judged."""
-    published, rows = comparison.published, comparison.finished
-    if published.accuracy >= LEARNED and any(scored(row[METRICS[published.split]]) >= LEARNED for row in rows):
-        return True
-    ended = {row["learning_rate"] for row in rows if row["stop_reason"] in (StopReason.EARLY_STOP, StopReason.BUDGET)}
-    return comparison.learning_rates <= ended
-
-
 def _outcome(comparison: Comparison, tolerance: float) -> Outcome:
     side = side_of(comparison, tolerance)
     if side is None:
         return Outcome.NOT_BEGUN
-    return Outcome(side) if side is Side.BETTER or is_attempted(comparison) else Outcome.BEGUN
+    # No learning rate can take away from what is better, and another may add to what is worse.
+    final = side is Side.BETTER or (every_rate_ended(comparison) if side is Side.WORSE else is_attempted(comparison))
+    return Outcome(side) if final else Outcome.BEGUN
 
 
 def _tally(table: str, cells: Collection[Reproduced]) -> Tally:

@@ -181,8 +181,7 @@ def _cell(number: PublishedCell) -> dict[str, Any]:
 
 
 def _comparison(each: Comparison) -> dict[str, Any]:
-    summary = each.summary
-    score = None if summary.scores is None else summary.scores[each.published.split]
+    summary, score = each.summary, each.score
     return _cell(each.published) | {
         "reading": each.reading,
         "published": each.published.accuracy,

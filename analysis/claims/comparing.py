@@ -1,4 +1,8 @@
-"""Conditions on two models, or two kinds of one: which does better."""
+"""Conditions on two models, or two kinds of one: which does better.
+
+A learning rate still to be tried can only add to an accuracy, up to 1. So what has to do well may have rates left once
+it does, and what has to do badly must have been tried with all of them.
+"""
 
 from dataclasses import dataclass, replace
 from statistics import fmean
@@ -32,12 +36,12 @@ class Exceeds:
         first, second = (evidence.ask(question, reading) for question in self.questions)
         if first is None or second is None or first.accuracy is None or second.accuracy is None:
             return missing(self, [first, second])
-        if not (first.settled and second.settled):
-            outcome = Outcome.MISSING
-        elif _difference(first.accuracy, second.accuracy) > MARGIN:
-            outcome = Outcome.HOLDS
+        if _difference(first.accuracy, second.accuracy) > MARGIN:
+            outcome = Outcome.HOLDS if second.settled else Outcome.MISSING
+        elif self.needs_room and second.accuracy >= LEARNED:
+            outcome = Outcome.UNCLEAR
         else:
-            outcome = Outcome.UNCLEAR if self.needs_room and second.accuracy >= LEARNED else Outcome.VIOLATED
+            outcome = Outcome.VIOLATED if first.settled or _is_full(second.accuracy) else Outcome.MISSING
         return finding(self, outcome, _against(first.accuracy, second.accuracy), first, second)
 
 
@@ -69,12 +73,18 @@ class NoWorse:
             return missing(self, [each for pair in planned for each in pair])
         first = fmean(accuracy_of(one) for one, _ in known)
         second = fmean(accuracy_of(other) for _, other in known)
-        if not all(one.settled and other.settled for one, other in known):
-            outcome = Outcome.MISSING
+        if _difference(first, second) >= -MARGIN:
+            settled = _is_full(first) or all(other.settled for _, other in known)
+            outcome = Outcome.HOLDS if settled else Outcome.MISSING
         else:
-            outcome = Outcome.HOLDS if _difference(first, second) >= -MARGIN else Outcome.VIOLATED
+            outcome = Outcome.VIOLATED if all(one.settled for one, _ in known) else Outcome.MISSING
         told, answers = _against(first, second), [each for pair in known for each in pair]
         return replace(finding(self, outcome, told, *answers), values=(first, second))
+
+
+def _is_full(accuracy: float) -> bool:
+    """Whether nothing can be better by more than the margin."""
+    return _difference(1.0, accuracy) <= MARGIN
 
 
 def _difference(first: float, second: float) -> float:

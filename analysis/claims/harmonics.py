@@ -37,4 +37,5 @@ class AtHarmonics(OfOneCell):
                 )
                 outcome = Outcome.HOLDS if holds else Outcome.VIOLATED
                 return Finding(outcome, self.label, self.modulus, told, (off, turning), (trial_id,))
-        return Finding(Outcome.MISSING, self.label, self.modulus, "no trial that learned has kept its weights")
+        told = "no trial of the chosen learning rate has learned it and kept its weights"
+        return Finding(Outcome.MISSING, self.label, self.modulus, told)

@@ -63,7 +63,7 @@ class Judgement:
     @property
     def telling(self) -> tuple[Reading, ...]:
         """The readings that the verdict rests on."""
-        return tuple(reading for reading in self.readings if reading.verdict is self.verdict) or self.readings
+        return tuple(reading for reading in self.readings if reading.verdict is self.verdict)
 
     @property
     def moduli(self) -> tuple[int, ...]:

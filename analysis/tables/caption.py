@@ -29,8 +29,8 @@ def notes(comparisons: Sequence[Comparison], scale: Scale, reading: Reading, tol
     if any(each.reading for each in comparisons):
         yield (
             "With additive terms it matters whether the state is normalised, which the paper does not say: ours stand"
-            " in two rows beside the same published number. The nearer one counts as an agreement; the section on"
-            " numbers that were attempted takes one of the two for the whole table."
+            " in two rows beside the same published number. For agreement one of the two counts, the same for the whole"
+            " table: the one that meets more of its numbers."
         )
     yield from _published_again(comparisons)
     if left_out := [*_columns_left_out(name, comparisons), *_rows_left_out(name, comparisons)]:

@@ -80,12 +80,6 @@ class Question:
             first *= REDUCTION
         return tuple(rungs)
 
-    def check(self) -> "Question":
-        """This question, or an error that lists everything wrong with it, before any work starts."""
-        if problems := self.problems():
-            raise InvalidSettings(problems)
-        return self
-
     def problems(self) -> list[str]:
         """Everything wrong with it, each as a sentence that names the remedy. Without a space, what can be said yet."""
         problems = []

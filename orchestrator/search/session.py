@@ -29,7 +29,6 @@ class Summary:
 
     told: int
     failed: int
-    left: bool
     seconds: float
     stopped: str
     """Why it stopped before everything was told; empty if it did not."""
@@ -93,7 +92,7 @@ class SearchSession(Session):
             tuning.run(self._question, self._rungs, self.run_options(), self._machines, self)
         failed = sum(told.state is PointState.FAILED for told in self._history.told)
         self.log.event("search ended", told=self._num_told, failed=failed, stopped=self._stopped)
-        return Summary(self._num_told, failed, bool(self._stopped), 0.0, self._stopped)
+        return Summary(self._num_told, failed, 0.0, self._stopped)
 
     # Where points come from.
 

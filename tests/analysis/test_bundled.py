@@ -85,9 +85,13 @@ def test_a_bundle_of_several_stores_has_each_trial_once(store, tmp_path):
     shared, *_ = SWEEPS["angles"].cells(LAPTOP, Results.none())
     for trial in (shared.trials[0], *trials()[:2]):
         finish(other, trial)
+    for search in ("a", "b"):
+        other.put_json(f"searches/{search}/told/2.json", {"value": 2.0})
     made = bundle([store, other], tmp_path / "both")
     assert Store.open(tmp_path / "both").done() == store.done() | other.done()
     assert made.num_trials == Store.open(tmp_path / "both").read("trials").num_rows == len(store.done()) + 2
+    told = Store.open(tmp_path / "both").list_json("searches")
+    assert told == {"a/told/1": {"value": 1.0}, "b/told/2": {"value": 2.0}}, "two histories of one search do not mix"
 
 
 def test_curves_are_thinned_and_keep_their_ends(store, tmp_path):

@@ -15,10 +15,12 @@ from safetensors.numpy import save
 
 import analysis
 from analysis.claims import CLAIMS, DEMO, Claim, Verdict, ask_published, ask_store, evidence_text, verdict_text
+from analysis.claims.comparing import Exceeds, NoWorse
 from analysis.claims.condition import Outcome, number
 from analysis.claims.evidence import Answer, Evidence, Question, store_evidence
 from analysis.claims.verdict import Judgement, judge
 from analysis.figures import figures
+from analysis.published import Key
 from analysis.report.collect import collect
 from analysis.report.page import page
 from orchestrator.cli import main
@@ -202,6 +204,34 @@ def test_help_needs_room_for_it():
     assert answering(claim, lambda question: 1.0).verdict is Verdict.NOT_ENOUGH
 
 
+FIRST, SECOND = (Question("main", Key("state_machine", model, modulus=5)) for model in ("bilinear", "lstm"))
+
+
+@pytest.mark.parametrize(
+    ("condition", "first", "second", "outcome"),
+    [
+        # A star is an accuracy with learning rates still to be tried: they can only add to it.
+        (Exceeds, "0.9*", "0.5", Outcome.HOLDS),
+        (Exceeds, "0.9", "0.5*", Outcome.MISSING),
+        (Exceeds, "0.5", "0.5*", Outcome.VIOLATED),
+        (Exceeds, "0.5*", "0.5", Outcome.MISSING),
+        (Exceeds, "0.5*", "0.98*", Outcome.VIOLATED),
+        (NoWorse, "1.0*", "1.0*", Outcome.HOLDS),
+        (NoWorse, "0.6*", "0.6", Outcome.HOLDS),
+        (NoWorse, "0.6", "0.6*", Outcome.MISSING),
+        (NoWorse, "0.3", "0.6*", Outcome.VIOLATED),
+        (NoWorse, "0.3*", "0.6", Outcome.MISSING),
+    ],
+)
+def test_two_models_are_compared_as_soon_as_no_learning_rate_can_change_it(condition, first, second, outcome):
+    answers = {
+        (question, ""): Answer(float(told.rstrip("*")), settled=not told.endswith("*"))
+        for question, told in ((FIRST, first), (SECOND, second))
+    }
+    pair = (FIRST, SECOND) if condition is Exceeds else ((FIRST,), (SECOND,))
+    assert condition(*pair, "").check(Evidence(answers), "").outcome is outcome
+
+
 def test_factors_have_to_grow_with_the_machine():
     claim = BY_ID["more-factors-track-larger-machines"]
 
@@ -231,6 +261,7 @@ def test_data_efficiency_is_compared_over_all_sizes():
         ((1.02, -3.0), Verdict.SUPPORTED),
         ((1.4, -2.6), Verdict.CONTRADICTED),
         ((0.01, 0.02), Verdict.CONTRADICTED),  # planes that stand still are at no harmonic
+        ((10.01, -9.98), Verdict.CONTRADICTED),  # nor are those that turn full circle
     ],
 )
 def test_angles_are_read_off_the_weights_in_the_store(harmonics, verdict, tmp_path):
@@ -240,7 +271,7 @@ def test_angles_are_read_off_the_weights_in_the_store(harmonics, verdict, tmp_pa
     finish(store, cell.trials[0], validation=1.0, at_100=0.9)
     [judgement] = ask_store(store, "laptop", [BY_ID["rotation-angles-at-harmonics"]])[0].judgements
     assert judgement.verdict is Verdict.NOT_ENOUGH
-    assert "no trial that learned has kept its weights" in evidence_text(judgement)
+    assert "no trial of the chosen learning rate has learned it and kept its weights" in evidence_text(judgement)
     embedding = np.zeros((modulus + 2, width), np.float32)
     embedding[:modulus, 0] = np.arange(modulus)
     angle = np.zeros((width // 2, width), np.float32)

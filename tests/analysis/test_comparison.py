@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from analysis.aggregate import Status
+from analysis.aggregate import METRICS, Status
 from analysis.agreement import agreement, disagreements
-from analysis.comparison import compare, num_distinct
+from analysis.comparison import compare
 from analysis.published import TABLES
 from orchestrator.scales import LAPTOP, PAPER, SCALES, SMOKE
 from tests.analysis.invented import invented_results, invented_row
@@ -24,6 +24,10 @@ def published_again(comparisons, table, earlier):
     found = {each.published: each.repeats for each in comparisons if each.repeats is not None}
     pairs = [(new, old) for new, old in found.items() if (new.table, old.table) == (table, earlier)]
     return Counter(new.accuracy == old.accuracy for new, old in pairs)
+
+
+def num_distinct(comparisons):
+    return len({each.distinct for each in comparisons})
 
 
 def test_what_the_paper_publishes_twice_counts_once(planned):
@@ -141,19 +145,23 @@ def test_a_number_that_rests_on_some_of_its_trials_is_compared_and_counted_as_pa
     assert (found.num_partial, found.num_ours, found.num_distinct) == (2, 48, 48)
 
 
-def test_of_two_readings_the_nearer_one_counts():
+def test_one_reading_counts_for_a_whole_table_the_one_that_meets_more_of_it():
     finished = invented_results(SMOKE)
-    pair = [each for each in compare(SMOKE, finished, tables=["additive"]) if each.published.key.additive == "input"][
-        :2
-    ]
-    assert {each.reading for each in pair} == {"normalised", "not normalised"}
-    assert pair[0].published == pair[1].published
-    for each, change in zip(pair, (0.5, 0.0), strict=True):
-        finished[each.trial_ids[0]]["ood_accuracy"] = each.published.accuracy - change
-    assert disagreements(compare(SMOKE, finished, tables=["additive"]), 0.05) == []
-    finished[pair[1].trial_ids[0]]["ood_accuracy"] = pair[1].published.accuracy - 0.2
-    (listed,) = disagreements(compare(SMOKE, finished, tables=["additive"]), 0.05)
-    assert listed.reading == pair[1].reading
+    numbers = compare(SMOKE, finished, tables=["additive"])
+    readings = {
+        name: [each for each in numbers if each.reading == name and each.published.key.additive == "input"]
+        for name in ("normalised", "not normalised")
+    }
+    for name, wrong in (("normalised", (0, 1)), ("not normalised", (2,))):
+        for place in wrong:
+            each = readings[name][place]
+            metric = METRICS[each.published.split]
+            finished[each.trial_ids[0]][metric] = each.published.accuracy - 0.5
+    found = compare(SMOKE, finished, tables=["additive"])
+    (listed,) = disagreements(found, 0.05)
+    assert listed.published == readings["not normalised"][2].published
+    assert listed.reading == "not normalised", "though the other reading has this very number"
+    assert (agreement(found).num_worse, agreement(found).num_better) == (1, 0)
 
 
 def test_of_two_published_values_the_nearer_one_counts():

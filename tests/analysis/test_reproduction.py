@@ -9,10 +9,10 @@ from click.testing import CliRunner
 
 from analysis import load
 from analysis.aggregate import METRICS
-from analysis.agreement import TOLERANCE
+from analysis.agreement import TOLERANCE, agreement, is_attempted
 from analysis.comparison import compare
 from analysis.report.reproduction import reproduction_section
-from analysis.reproduction import Outcome, is_attempted, reproduction
+from analysis.reproduction import Outcome, reproduction
 from analysis.views import REPRODUCED, TALLIES, reproduced_table, tally_table
 from orchestrator.cli import main
 from orchestrator.commands import reproduction as command
@@ -147,6 +147,31 @@ def test_one_reading_counts_for_a_whole_table_even_where_the_other_is_nearer(pla
     found = reproduction(compare(PAPER, rows, tables=["frozen_parity"]))
     assert {cell.comparison.reading for cell in found.cells} == {"", "not normalised"}
     assert (found.total.num_within, found.total.num_better) == (3, 1)
+
+
+def test_the_report_and_the_reproduction_count_the_same_reading_of_a_table(planned):
+    rows = {}
+    for each in planned:
+        if each.published.table == "frozen_parity" and each.reading:
+            accuracy = 1.0 if each.reading == "normalised" else 0.04
+            rates = [rate for rate in sorted(each.learning_rates) for _ in range(3)]
+            for trial_id, rate in zip(each.trial_ids, rates, strict=True):
+                rows[trial_id] = invented_row(trial_id, rate, ood_accuracy=accuracy)
+    found = compare(PAPER, rows, tables=["frozen_parity"])
+    counted, told = reproduction(found).total, agreement(found)
+    assert (counted.num_within, counted.num_better, counted.num_worse) == (
+        told.num_within,
+        told.num_better,
+        told.num_worse,
+    )
+    assert (counted.num_worse, counted.num_better) == (2, 0), "0.87 and 0.74 are worse, not better"
+
+
+def test_worse_is_final_only_when_no_rate_is_left_however_small_the_tolerance(planned):
+    high = first(planned, accuracy=1.0)
+    assert outcomes([with_rows(high, 0.97)]) == [Outcome.WITHIN]
+    assert outcomes([with_rows(high, 0.97)], tolerance=0.01) == [Outcome.BEGUN]
+    assert outcomes([with_rows(high, 0.97, 0.97, 0.97)], tolerance=0.01) == [Outcome.WORSE]
 
 
 def test_a_number_published_twice_counts_in_the_first_table_with_the_nearer_value(planned):

@@ -33,7 +33,8 @@ def resumed(store: Store) -> set[str]:
 def test_a_search_killed_halfway_completes_when_the_command_is_repeated(sweeps):
     process = sweeps.start(*SMALLEST, faults=[["slow 0.15", {}]])
     wait_for(lambda: sweeps.store.list_json("searches") and sweeps.store.done())
-    wait_for(lambda: sweeps.store.list_files("checkpoints"))
+    of_the_first_point = set(sweeps.store.list_files("checkpoints"))  # the other seed may be about to finish
+    wait_for(lambda: set(sweeps.store.list_files("checkpoints")) - of_the_first_point)
     process.send_signal(signal.SIGKILL)
     process.wait()
     done_before = sweeps.store.done()
