@@ -240,25 +240,25 @@ def test_affordable_cells_try_a_learning_rate_only_while_none_is_enough():
     assert learning_rates({1e-4: 0.5, 1e-3: 0.5, 1e-5: 0.5}) == [1e-4, 1e-3, 1e-5]
 
 
-def test_fresh_seeds_wait_for_main_and_share_no_seed_with_it():
-    main = trials_of("main", "laptop")
-    cells = list(SWEEPS["fresh-seeds"].cells(LAPTOP, finished(main)))
+def test_fresh_seeds_wait_for_the_chosen_rates_and_share_no_seed_with_those_that_chose():
+    before = [*trials_of("main", "laptop"), *trials_of("dihedral", "laptop")]
+    cells = list(SWEEPS["fresh-seeds"].cells(LAPTOP, finished(before)))
     trials = [trial for cell in cells for trial in cell.trials]
     assert {len(cell.trials) for cell in cells} == {5}
-    assert not {trial.init_seed for trial in trials} & {trial.init_seed for trial in main}
-    assert not {trial.id for trial in trials} & {trial.id for trial in main}
+    assert not {trial.init_seed for trial in trials} & {trial.init_seed for trial in before}
+    assert {trial.task.name for trial in trials} == {trial.task.name for trial in before}
     waiting = [each for cell in SWEEPS["fresh-seeds"].cells(LAPTOP, Results.none()) for each in cell.trials]
     assert all(isinstance(each, Waiting) for each in waiting)
 
 
 def test_fresh_seeds_try_other_rates_where_too_few_hold():
-    main = trials_of("main", "laptop")
-    first, *_ = SWEEPS["fresh-seeds"].cells(LAPTOP, finished(main))
+    before = [*trials_of("main", "laptop"), *trials_of("dihedral", "laptop")]
+    first, *_ = SWEEPS["fresh-seeds"].cells(LAPTOP, finished(before))
 
     def readings(*scores: float) -> list[str]:
         """Of the first model and task, whose first fresh seeds ended with these."""
         known = dict(zip(first.trials, scores, strict=False))
-        results = finished([*main, *known], lambda trial: known.get(trial, 0.5))
+        results = finished([*before, *known], lambda trial: known.get(trial, 0.5))
         kind = (first.example.model, first.example.task)
         cells = SWEEPS["fresh-seeds"].cells(LAPTOP, results)
         return [cell.reading for cell in cells if (cell.example.model, cell.example.task) == kind]
