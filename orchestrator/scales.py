@@ -124,7 +124,7 @@ LAPTOP = Scale(
     samples=1024,
     own_learning_rates={"rotation": (3e-3, 1e-3), "mamba": (1e-3,), "transformer": (3e-4,)},
     thrifty=True,
-    deepest=2,
+    deepest=1,
 )
 SMOKE = Scale(
     name="smoke",
