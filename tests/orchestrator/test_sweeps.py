@@ -129,7 +129,7 @@ def test_a_laptop_trains_one_trial_per_cell_of_the_slow_models_and_none_that_is_
     cells = list(SWEEPS["main"].cells(LAPTOP, Results.none()))
     slow = [cell for cell in cells if cell.example.model.slow]
     assert {cell.example.model.name for cell in slow} == {"mamba", "transformer"}
-    assert {cell.variant for cell in slow} == {"1", "2"}
+    assert {cell.variant for cell in slow} == {"1"}
     assert {len(cell.trials) for cell in slow} == {1}
     assert {len(cell.trials) for cell in cells if cell not in slow} == {4}
 
