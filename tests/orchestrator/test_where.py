@@ -38,7 +38,7 @@ def test_no_condition_matches_everything():
         (["modulus=2", "modulus=3"], lambda trial: trial.task.modulus in (2, 3)),
         (["modulus!=2", "modulus!=3"], lambda trial: trial.task.modulus == 5),
         (["seed=1"], lambda trial: trial.init_seed == 1),
-        (["layers=2"], lambda trial: getattr(trial.model, "layers", 0) == 2),
+        (["layers=1"], lambda trial: getattr(trial.model, "layers", 0) == 1),
         ([" model = lstm , rnn "], lambda trial: trial.model.name in ("lstm", "rnn")),
         (["block-size=8"], lambda trial: getattr(trial.model, "block_size", 0) == 8),
         (["additive=input+constant"], lambda trial: getattr(trial.model, "additive", "") == "input+constant"),
