@@ -3,9 +3,10 @@
 import json
 import signal
 from collections import Counter
+from pathlib import Path
 
 from orchestrator.store import Store
-from tests.engine.conftest import wait_for
+from tests.engine.conftest import Sweeps, wait_for
 from tests.engine.test_kills import rows_on_disk
 
 TINY = [
@@ -30,11 +31,16 @@ def resumed(store: Store) -> set[str]:
     return found
 
 
+def under_way(sweeps: Sweeps) -> set[str]:
+    """Trials that have a checkpoint and are still running: a pruned one keeps its checkpoint, too."""
+    checkpointed = {Path(path).stem for path in sweeps.store.list_files("checkpoints")}
+    return checkpointed - {row["trial_id"] for row in sweeps.attempts("end")}
+
+
 def test_a_search_killed_halfway_completes_when_the_command_is_repeated(sweeps):
     process = sweeps.start(*SMALLEST, faults=[["slow 0.15", {}]])
     wait_for(lambda: sweeps.store.list_json("searches") and sweeps.store.done())
-    of_the_first_point = set(sweeps.store.list_files("checkpoints"))  # the other seed may be about to finish
-    wait_for(lambda: set(sweeps.store.list_files("checkpoints")) - of_the_first_point)
+    wait_for(lambda: under_way(sweeps))
     process.send_signal(signal.SIGKILL)
     process.wait()
     done_before = sweeps.store.done()
