@@ -14,7 +14,7 @@ from statistics import fmean, stdev
 from analysis.published import OOD, VALIDATION
 from orchestrator.result import StopReason
 from orchestrator.selection import COLUMNS as SELECTION_COLUMNS
-from orchestrator.selection import Row, best_learning_rate
+from orchestrator.selection import Row, of_best_rate
 
 COLUMNS = (*SELECTION_COLUMNS, "steps_trained")
 """What is needed of a finished trial."""
@@ -94,10 +94,9 @@ def summarise(
     }
     if not finished:
         return Summary(**counts)
-    rate = best_learning_rate(finished)
-    chosen = [row for row in finished if row["learning_rate"] == rate]
+    chosen = of_best_rate(finished)
     scores = {split: _score(finished, chosen, metric) for split, metric in metrics.items()}
-    return Summary(**counts, learning_rate=rate, num_seeds=len(chosen), scores=scores)
+    return Summary(**counts, learning_rate=chosen[0]["learning_rate"], num_seeds=len(chosen), scores=scores)
 
 
 def _score(finished: list[Row], chosen: list[Row], metric: str) -> Score:

@@ -73,7 +73,7 @@ def of_one_reading(comparisons: Collection[Comparison], tolerance: float) -> lis
     merits: dict[str, dict[str, tuple[int, ...]]] = {}
     for each in {(each.distinct, each.reading): each for each in comparisons if each.reading}.values():
         readings, side = merits.setdefault(each.distinct.table, {}), side_of(each, tolerance)
-        is_within, attempted = side is Side.WITHIN, side is Side.BETTER or is_attempted(each)
+        is_within, attempted = side is Side.WITHIN, is_final(each, tolerance)
         merit = is_within and attempted, attempted, is_within, side is not None
         known = readings.get(each.reading, (0,) * len(merit))
         readings[each.reading] = tuple(map(operator.add, known, merit))
@@ -100,10 +100,19 @@ def is_attempted(comparison: Comparison) -> bool:
     published, metric = comparison.published, METRICS[comparison.published.split]
     if published.accuracy >= LEARNED and any(scored(row[metric]) >= LEARNED for row in comparison.finished):
         return True
-    return every_rate_ended(comparison)
+    return _every_rate_ended(comparison)
 
 
-def every_rate_ended(comparison: Comparison) -> bool:
+def is_final(comparison: Comparison, tolerance: float) -> bool:
+    """Whether the side on which ours are stays: no learning rate can take away from what is better, and another may
+    add to what is worse."""
+    side = side_of(comparison, tolerance)
+    if side is Side.BETTER:
+        return True
+    return _every_rate_ended(comparison) if side is Side.WORSE else is_attempted(comparison)
+
+
+def _every_rate_ended(comparison: Comparison) -> bool:
     as_it_should = (StopReason.EARLY_STOP, StopReason.BUDGET)
     return comparison.learning_rates <= {
         row["learning_rate"] for row in comparison.finished if row["stop_reason"] in as_it_should

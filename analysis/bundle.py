@@ -16,7 +16,7 @@ from orchestrator.errors import OrchError
 from orchestrator.plan import failed_trials
 from orchestrator.scales import SCALES
 from orchestrator.search import history as searches
-from orchestrator.selection import Results, best_learning_rate
+from orchestrator.selection import Results, of_best_rate
 from orchestrator.store import SCHEMAS, Store
 from orchestrator.store.bundled import no_results
 from orchestrator.sweeps import ALL, SWEEPS
@@ -114,9 +114,7 @@ def _trials_with_angles(store: Store, finished: dict[str, dict[str, Any]]) -> Co
     for scale in SCALES.values():
         for cell in SWEEPS["angles"].cells(scale, Results(lambda: finished)):
             rows = [finished[trial_id] for trial_id in cell.trial_ids if trial_id in finished]
-            rate = best_learning_rate(rows) if rows else None
-            chosen = [row for row in rows if row["learning_rate"] == rate]
-            chosen.sort(key=lambda row: -scored(row["ood_accuracy"]))
+            chosen = sorted(of_best_rate(rows) if rows else [], key=lambda row: -scored(row["ood_accuracy"]))
             kept = (row["trial_id"] for row in chosen if store.get_weights(row["trial_id"]) is not None)
             found += [*kept][:1]
     return found

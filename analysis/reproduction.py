@@ -11,7 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from analysis.aggregate import METRICS
-from analysis.agreement import TOLERANCE, Side, every_rate_ended, is_attempted, nearest, of_one_reading, side_of
+from analysis.agreement import TOLERANCE, Side, is_attempted, is_final, nearest, of_one_reading, side_of
 from analysis.comparison import Comparison
 from analysis.published import OOD, PublishedCell
 from orchestrator.errors import UnknownName
@@ -109,9 +109,7 @@ def _outcome(comparison: Comparison, tolerance: float) -> Outcome:
     side = side_of(comparison, tolerance)
     if side is None:
         return Outcome.NOT_BEGUN
-    # No learning rate can take away from what is better, and another may add to what is worse.
-    final = side is Side.BETTER or (every_rate_ended(comparison) if side is Side.WORSE else is_attempted(comparison))
-    return Outcome(side) if final else Outcome.BEGUN
+    return Outcome(side) if is_final(comparison, tolerance) else Outcome.BEGUN
 
 
 def _tally(table: str, cells: Collection[Reproduced]) -> Tally:

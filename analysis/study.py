@@ -17,6 +17,7 @@ from analysis.views import COMPARISON, PLAN, PUBLISHED, comparison_table, plan_t
 from orchestrator.errors import InvalidQuery, OrchError, UnknownName
 from orchestrator.plan import failed_trials, make_plan
 from orchestrator.scales import LAPTOP, PAPER, SCALES
+from orchestrator.selection import rows_by_id
 from orchestrator.store import DEFAULT_STORE, SCHEMAS, Store
 from orchestrator.store.bundled import no_results
 
@@ -71,10 +72,7 @@ class Study:
         """Every published number that a scale plans trials for, with ours beside it."""
         if scale not in SCALES:
             raise UnknownName("scale", scale, SCALES)
-        columns = list(COLUMNS)
-        trials = self.store.read("trials", columns)
-        rows = zip(*(trials[name].to_pylist() for name in columns), strict=True)
-        finished = {row[0]: dict(zip(columns, row, strict=True)) for row in rows}
+        finished = rows_by_id(self.store.read("trials", COLUMNS))
         return compare(SCALES[scale], finished, failed_trials(self.store))
 
     def reproduction(self, scale: str = PAPER.name, split: str = OOD, tolerance: float = TOLERANCE) -> Reproduction:

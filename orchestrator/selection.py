@@ -57,6 +57,12 @@ def best_learning_rate(rows: Iterable[Row]) -> float:
     return max(by_rate, key=merit)
 
 
+def of_best_rate(rows: Sequence[Row]) -> list[Row]:
+    """Of a cell's finished rows, those with its best learning rate."""
+    rate = best_learning_rate(rows)
+    return [row for row in rows if row["learning_rate"] == rate]
+
+
 def _mean(rows: Sequence[Row], name: str) -> float:
     scores = [row[name] for row in rows]
     scores = [0.0 if score is None or math.isnan(score) else score for score in scores]
@@ -87,12 +93,12 @@ class Results:
     @classmethod
     def of(cls, store: "Store") -> "Results":
         """A store's, read when first asked for."""
-        return cls(lambda: _by_id(store.read("trials", columns=COLUMNS)) if store.exists() else {})
+        return cls(lambda: rows_by_id(store.read("trials", columns=COLUMNS)) if store.exists() else {})
 
     @classmethod
     def of_table(cls, trials: "Table") -> "Results":
         """Those of a table that was read already and has `COLUMNS` among its columns."""
-        return cls(lambda: _by_id(trials.select(COLUMNS)))
+        return cls(lambda: rows_by_id(trials.select(COLUMNS)))
 
     @functools.cached_property
     def _rows(self) -> Mapping[str, Row]:
@@ -114,6 +120,8 @@ class Results:
         return Waiting(f"the best learning rate{found_by}" + (f" for {known[0].label}" if known else ""))
 
 
-def _by_id(trials: "Table") -> dict[str, Row]:
-    columns = [column.to_pylist() for column in trials.columns]
-    return {values[0]: dict(zip(COLUMNS, values, strict=True)) for values in zip(*columns, strict=True)}
+def rows_by_id(trials: "Table") -> dict[str, Row]:
+    """Finished trials, each by its id."""
+    names, columns = trials.column_names, [column.to_pylist() for column in trials.columns]
+    rows = (dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True))
+    return {row["trial_id"]: row for row in rows}

@@ -9,7 +9,7 @@ from analysis.published import OOD, TABLES, Key, key_of, published_cells
 from orchestrator.cell import Cell
 from orchestrator.experiments import demo
 from orchestrator.scales import LAPTOP, SCALES
-from orchestrator.selection import Results, Row
+from orchestrator.selection import Results, Row, of_best_rate, rows_by_id
 from orchestrator.sweeps import SWEEPS
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def store_evidence(store: "Store", scale: str, sweeps: Collection[str]) -> Evide
     """What a store has of these sweeps at a scale, or of the demo."""
     from analysis.angles import read_rotations
 
-    finished = finished_trials(store)
+    finished = rows_by_id(store.read("trials", COLUMNS))
     answers: dict[tuple[Question, str], Answer] = {}
     for sweep, cell in _cells(scale, sweeps, Results(lambda: finished)):
         rows = [finished[trial_id] for trial_id in cell.trial_ids if trial_id in finished]
@@ -86,11 +86,6 @@ def store_evidence(store: "Store", scale: str, sweeps: Collection[str]) -> Evide
         return None if data is None else read_rotations(data, modulus, f"the file of weights of trial {trial_id}")
 
     return Evidence(answers, rotations)
-
-
-def finished_trials(store: "Store") -> dict[str, Row]:
-    columns = [column.to_pylist() for column in store.read("trials", COLUMNS).columns]
-    return {values[0]: dict(zip(COLUMNS, values, strict=True)) for values in zip(*columns, strict=True)}
 
 
 def _cells(scale: str, sweeps: Collection[str], results: Results) -> Iterator[tuple[str, Cell]]:
@@ -108,7 +103,6 @@ def _answer(cell: Cell, rows: list[Row], split: str) -> Answer:
     if summary.scores is None:
         return Answer(None, settled)
     score = summary.scores[split]
-    chosen = [row for row in rows if row["learning_rate"] == summary.learning_rate]
-    chosen.sort(key=lambda row: -scored(row[METRICS[OOD]]))
+    chosen = sorted(of_best_rate(rows), key=lambda row: -scored(row[METRICS[OOD]]))
     told = tuple((row["trial_id"], scored(row[METRICS[split]])) for row in chosen)
     return Answer(score.best, settled, score.best_trial, told)

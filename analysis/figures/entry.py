@@ -5,11 +5,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from analysis.aggregate import summarise
 from analysis.figures.style import Look, looks
 from analysis.names import model_name
 from orchestrator.cell import Cell
-from orchestrator.selection import Row
+from orchestrator.selection import Row, of_best_rate
 from orchestrator.settings import to_dict
 from orchestrator.trial import Trial
 from tasks import Task
@@ -44,9 +43,7 @@ def entries(cells: Iterable[Cell], finished: Mapping[str, Row], along: Iterable[
     for label, cell in zip(labels, planned, strict=True):
         rows = [finished[trial_id] for trial_id in cell.trial_ids if trial_id in finished]
         if rows:
-            rate = summarise(rows).learning_rate
-            chosen = [row for row in rows if row["learning_rate"] == rate]
-            found.append(Entry(cell.example, label, look_of[label], chosen))
+            found.append(Entry(cell.example, label, look_of[label], of_best_rate(rows)))
     return found
 
 

@@ -31,8 +31,6 @@ LARGEST: dict[tuple[str, str], dict[str, int]] = {
     ("rnn", ""): {"modular_addition": 10, "state_machine": 10, "modular_arithmetic": 10, "dihedral": 25},
 }
 """The largest modulus of each task that a model should learn, as the tables name it."""
-
-
 ENOUGH = 4
 """Of the five seeds."""
 

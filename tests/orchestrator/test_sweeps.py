@@ -246,6 +246,7 @@ def test_fresh_seeds_wait_for_the_chosen_rates_and_share_no_seed_with_those_that
     trials = [trial for cell in cells for trial in cell.trials]
     assert {len(cell.trials) for cell in cells} == {5}
     assert not {trial.init_seed for trial in trials} & {trial.init_seed for trial in before}
+    assert not {trial.id for trial in trials} & {trial.id for trial in before}
     assert {trial.task.name for trial in trials} == {trial.task.name for trial in before}
     waiting = [each for cell in SWEEPS["fresh-seeds"].cells(LAPTOP, Results.none()) for each in cell.trials]
     assert all(isinstance(each, Waiting) for each in waiting)

@@ -1,5 +1,7 @@
 """What a search asks: its trials, its identity, and what it refuses."""
 
+import dataclasses
+
 from orchestrator.search.objective import Objective
 from orchestrator.search.question import Level, Question
 from orchestrator.search.space import parse_space
@@ -14,7 +16,9 @@ def question(*vary, fixed=FIXED, model="factored", **more):
 
 
 def test_a_points_trials_are_those_that_a_sweep_would_run():
-    trials = question(num_seeds=3).trials({"rank": 2})
+    asked = question(num_seeds=3)
+    assert not asked.problems()
+    trials = asked.trials({"rank": 2})
     wanted = [
         make_trial("state_machine", "factored", **FIXED, rank=2, init_seed=seed, data_seed=seed) for seed in range(3)
     ]
@@ -79,5 +83,6 @@ def test_a_question_whose_points_are_all_impossible_says_why_before_any_work():
 
 def test_a_question_with_one_possible_point_is_asked():
     asked = question("block_size=3,4", fixed=FIXED, model="block_diagonal")
-    assert asked.example.model.block_size == 4
     assert not asked.problems()
+    assert asked.example.model.block_size == 4
+    assert not dataclasses.replace(asked, num_seeds=2).problems()
