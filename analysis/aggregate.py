@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
-from analysis.published import OOD, VALIDATION
-from orchestrator.result import StopReason
-from orchestrator.selection import COLUMNS as SELECTION_COLUMNS
-from orchestrator.selection import Row, of_best_rate
+from orch.analysis.published import OOD, VALIDATION
+from orch.sweeps.result import StopReason
+from orch.sweeps.selection import COLUMNS as SELECTION_COLUMNS
+from orch.sweeps.selection import Row, of_best_rate
 
 COLUMNS = (*SELECTION_COLUMNS, "steps_trained")
 """What is needed of a finished trial."""

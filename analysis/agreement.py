@@ -11,11 +11,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from analysis.aggregate import METRICS, Status, scored
-from analysis.comparison import Comparison
-from analysis.published import PublishedCell
-from orchestrator.result import StopReason
-from orchestrator.selection import LEARNED
+from orch.analysis.aggregate import METRICS, Status, scored
+from orch.analysis.comparison import Comparison
+from orch.analysis.published import PublishedCell
+from orch.sweeps.result import StopReason
+from orch.sweeps.selection import LEARNED
 
 TOLERANCE = 0.05
 """Differences up to this are an agreement, unless told otherwise."""

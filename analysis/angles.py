@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from orchestrator.errors import DamagedFile
+from orch.core.errors import DamagedFile
 
 Array = NDArray[np.floating]
 

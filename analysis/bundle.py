@@ -9,17 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import models
-import tasks
-from analysis.aggregate import scored
-from orchestrator.errors import OrchError
-from orchestrator.plan import failed_trials
-from orchestrator.scales import SCALES
-from orchestrator.search import history as searches
-from orchestrator.selection import Results, of_best_rate
-from orchestrator.store import SCHEMAS, Store
-from orchestrator.store.bundled import no_results
-from orchestrator.sweeps import ALL, SWEEPS
+from orch import models, tasks
+from orch.analysis.aggregate import scored
+from orch.core.errors import OrchError
+from orch.planning.plan import failed_trials
+from orch.search import history as searches
+from orch.store import SCHEMAS, Store
+from orch.store.bundled import no_results
+from orch.sweeps.registry import ALL, SWEEPS
+from orch.sweeps.scales import SCALES
+from orch.sweeps.selection import Results, of_best_rate
 
 MARK = "bundle.json"
 """A folder with this file was made here and may be replaced."""

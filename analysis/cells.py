@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-import models
-from analysis.aggregate import COLUMNS, METRICS, summarise
-from analysis.rows import column, to_table
-from orchestrator.errors import OrchError
-from orchestrator.settings import from_dict
-from orchestrator.store import SCHEMAS
-from orchestrator.store.own_columns import setting_columns
-from orchestrator.store.unique import numbers
+from orch import models
+from orch.analysis.aggregate import COLUMNS, METRICS, summarise
+from orch.analysis.arrow_tables import column, to_table
+from orch.core.errors import OrchError
+from orch.core.settings import from_dict
+from orch.store import SCHEMAS
+from orch.store.deduplication import numbers
+from orch.store.user_columns import setting_columns
 
 WITHIN = ("learning_rate", "init_seed", "data_seed")
 """What may differ between the trials of a cell."""

@@ -4,12 +4,12 @@ import functools
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from analysis.aggregate import METRICS, Score, Summary, scored, summarise
-from analysis.published import TABLES, Key, PublishedCell, key_of, published_cells
-from orchestrator.cell import Cell
-from orchestrator.scales import PAPER, Scale
-from orchestrator.selection import Results, Row
-from orchestrator.sweeps import SWEEPS
+from orch.analysis.aggregate import METRICS, Score, Summary, scored, summarise
+from orch.analysis.published import TABLES, Key, PublishedCell, key_of, published_cells
+from orch.sweeps.cell import Cell
+from orch.sweeps.registry import SWEEPS
+from orch.sweeps.scales import PAPER, Scale
+from orch.sweeps.selection import Results, Row
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,9 @@
 
 from collections.abc import Collection
 
-from analysis.comparison import compare
-from analysis.published import TABLES, published_cells
-from orchestrator.scales import Scale
+from orch.analysis.comparison import compare
+from orch.analysis.published import TABLES, published_cells
+from orch.sweeps.scales import Scale
 
 NUM_PUBLISHED = len(published_cells())
 

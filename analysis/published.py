@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import NamedTuple
 
-from orchestrator.cell import Cell
+from orch.sweeps.cell import Cell
 
 VALIDATION, OOD = "validation", "ood"
 SPLITS = (VALIDATION, OOD)
@@ -97,7 +97,7 @@ def published_cells(table: str | None = None) -> tuple[PublishedCell, ...]:
 
 
 def _read(name: str) -> list[dict[str, str]]:
-    text = resources.files("analysis").joinpath("published", f"{name}.csv").read_text()
+    text = resources.files("orch.analysis").joinpath("published", f"{name}.csv").read_text()
     return list(csv.DictReader(text.splitlines()))
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-from analysis.statement import REMEDY, Statement, parse
-from orchestrator.errors import InvalidQuery, UnknownName
+from orch.analysis.sql_statement import REMEDY, Statement, parse
+from orch.core.errors import InvalidQuery, UnknownName
 
 View = Callable[[Collection[str] | None], pa.Table]
 """Reads a table: at least those of these columns that it has, or all."""

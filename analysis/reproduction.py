@@ -10,12 +10,12 @@ from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from analysis.aggregate import METRICS
-from analysis.agreement import TOLERANCE, Side, is_attempted, is_final, nearest, of_one_reading, side_of
-from analysis.comparison import Comparison
-from analysis.published import OOD, PublishedCell
-from orchestrator.errors import UnknownName
-from orchestrator.selection import LEARNED
+from orch.analysis.aggregate import METRICS
+from orch.analysis.agreement import TOLERANCE, Side, is_attempted, is_final, nearest, of_one_reading, side_of
+from orch.analysis.comparison import Comparison
+from orch.analysis.published import OOD, PublishedCell
+from orch.core.errors import UnknownName
+from orch.sweeps.selection import LEARNED
 
 TOTAL = "total"
 

@@ -7,20 +7,20 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from analysis.aggregate import COLUMNS, METRICS, summarise
-from analysis.cells import VARIANT, WITHIN, cell_settings, variant
-from analysis.rows import column, to_table
-from analysis.study import Study
-from orchestrator.errors import InvalidSettings, OrchError, UnknownName
-from orchestrator.plan import failed_trials
-from orchestrator.scales import LAPTOP, SCALES, Scale
-from orchestrator.selection import Results, Waiting
-from orchestrator.settings import to_dict
-from orchestrator.store import Store
-from orchestrator.store.unique import numbers
-from orchestrator.sweeps import expand
-from orchestrator.trial import TRAINER_REVISION, Trial
-from orchestrator.where import Known, matching_trials, parse_where
+from orch.analysis.aggregate import COLUMNS, METRICS, summarise
+from orch.analysis.arrow_tables import column, to_table
+from orch.analysis.cells import VARIANT, WITHIN, cell_settings, variant
+from orch.analysis.study import Study
+from orch.core.errors import InvalidSettings, OrchError, UnknownName
+from orch.core.settings import to_dict
+from orch.planning.plan import failed_trials
+from orch.store import Store
+from orch.store.deduplication import numbers
+from orch.sweeps.registry import expand
+from orch.sweeps.scales import LAPTOP, SCALES, Scale
+from orch.sweeps.selection import Results, Waiting
+from orch.sweeps.trial import TRAINER_REVISION, Trial
+from orch.sweeps.where import Known, matching_trials, parse_where
 
 MOST_NAMED = 3
 BY = ("model", "variant", "task", "modulus")

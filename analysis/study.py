@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from analysis.aggregate import COLUMNS
-from analysis.agreement import TOLERANCE
-from analysis.cells import cells_schema, cells_table
-from analysis.comparison import Comparison, compare
-from analysis.published import OOD
-from analysis.reproduction import Reproduction, reproduction
-from analysis.views import COMPARISON, PLAN, PUBLISHED, comparison_table, plan_table, published_table
-from orchestrator.errors import InvalidQuery, OrchError, UnknownName
-from orchestrator.plan import failed_trials, make_plan
-from orchestrator.scales import LAPTOP, PAPER, SCALES
-from orchestrator.selection import rows_by_id
-from orchestrator.store import DEFAULT_STORE, SCHEMAS, Store
-from orchestrator.store.bundled import no_results
+from orch.analysis.aggregate import COLUMNS
+from orch.analysis.agreement import TOLERANCE
+from orch.analysis.cells import cells_schema, cells_table
+from orch.analysis.comparison import Comparison, compare
+from orch.analysis.published import OOD
+from orch.analysis.reproduction import Reproduction, reproduction
+from orch.analysis.views import COMPARISON, PLAN, PUBLISHED, comparison_table, plan_table, published_table
+from orch.core.errors import InvalidQuery, OrchError, UnknownName
+from orch.planning.plan import failed_trials, make_plan
+from orch.store import DEFAULT_STORE, SCHEMAS, Store
+from orch.store.bundled import no_results
+from orch.sweeps.scales import LAPTOP, PAPER, SCALES
+from orch.sweeps.selection import rows_by_id
 
 if TYPE_CHECKING:
-    from models.network import Network
+    from orch.models.network import Network
 
 STORED = ("trials", "curves", "attempts")
 VIEWS = (*STORED, "cells", "published", "plan", "comparison")
@@ -83,15 +83,15 @@ class Study:
 
     def claims(self, scale: str | None = None) -> pa.Table:
         """The paper's claims and what becomes of each, at one scale or at every scale that has results."""
-        from analysis.claims import ask_store, claims_table
+        from orch.analysis.claims import ask_store, claims_table
 
         return claims_table(ask_store(self.store, scale))
 
     def model(self, trial_id: str) -> "Network":
         """The trained network of a trial, given its id or the beginning of it."""
-        from orchestrator.own import use
-        from orchestrator.own.kept import find_for
-        from orchestrator.saved import parse_model
+        from orch.training.checkpoints import parse_model
+        from orch.usercode import use
+        from orch.usercode.stored_code import find_for
 
         ids = self._stored("trials", ["trial_id"])["trial_id"].to_pylist()
         matching = [known for known in ids if known.startswith(trial_id)]
@@ -115,7 +115,7 @@ class Study:
         return self.ask(sql, scale, {name: _arrow(table) for name, table in tables.items()})
 
     def ask(self, sql: str, scale: str, tables: Mapping[str, pa.Table]) -> pa.Table:
-        from analysis.query import run
+        from orch.analysis.query import run
 
         taken = [name for name in tables if name.lower() in VIEWS]
         if taken:

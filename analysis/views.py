@@ -6,11 +6,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from analysis.comparison import Comparison
-from analysis.published import TABLES, PublishedCell, published_cells
-from analysis.reproduction import Reproduced, Reproduction
-from analysis.rows import column, to_table
-from orchestrator.plan import Plan, State
+from orch.analysis.arrow_tables import column, to_table
+from orch.analysis.comparison import Comparison
+from orch.analysis.published import TABLES, PublishedCell, published_cells
+from orch.analysis.reproduction import Reproduced, Reproduction
+from orch.planning.plan import Plan, State
 
 _TEXTS = pa.list_(pa.field("element", pa.string()))
 

@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from transformers import MambaConfig, MambaForCausalLM
 
-from models import Vocabulary
-from models.mamba.config import Config
-from models.mamba.network import Network
-from models.network import build
+from orch.models import Vocabulary
+from orch.models.mamba.config import Config
+from orch.models.mamba.network import Network
+from orch.models.network import build
 
 WIDTH, BATCH, TRAINING_TOKENS, EVALUATION_TOKENS = 256, 64, 12, 502
 VOCABULARY = Vocabulary(size=7, readable=7)

@@ -16,12 +16,12 @@ import time
 
 from ray import tune
 
-from orchestrator import driver
-from orchestrator.lease import Lease
-from orchestrator.machines import Machines, connect, disconnect
-from orchestrator.store import Store
-from orchestrator.trial import make_trial
-from orchestrator.work import Turn, Work
+from orch.running import driver
+from orch.running.lease import Lease
+from orch.running.machines import Machines, connect, disconnect
+from orch.running.units import Turn, Work
+from orch.store import Store
+from orch.sweeps.trial import make_trial
 
 
 class Clock:
@@ -52,7 +52,7 @@ def ours(num_trials: int, machines: Machines) -> tuple[float, float]:
     work = [Work([dataclasses.replace(base, init_seed=seed)]) for seed in range(num_trials)]
     with tempfile.TemporaryDirectory() as folder:
         with Lease(Store.open(folder), "overhead") as lease:
-            options = driver.RunOptions(lease.driver_id, folder, training="orchestrator.simulated:open_training")
+            options = driver.RunOptions(lease.driver_id, folder, training="orch.training.simulated:open_training")
             clock, began = Clock(), time.perf_counter()
             driver.run(work, machines, options, clock)
             ended = time.perf_counter()

@@ -16,10 +16,10 @@ from typing import Any
 import torch
 from matplotlib.figure import Figure
 
-from orchestrator.packing import pack_size
-from orchestrator.scales import LAPTOP, PAPER, Scale
-from orchestrator.training import Training
-from orchestrator.trial import Trial, make_trial
+from orch.planning.pack_size import pack_size
+from orch.sweeps.scales import LAPTOP, PAPER, Scale
+from orch.sweeps.trial import Trial, make_trial
+from orch.training.train import Training
 
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "block diagonal (1)": ("block_diagonal", {"block_size": 1}),

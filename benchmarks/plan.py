@@ -18,20 +18,20 @@ from pathlib import Path
 
 from s3 import s3_server
 
-from orchestrator import scales
-from orchestrator.plan import make_plan
-from orchestrator.result import CurvePoint, Result, StopReason
-from orchestrator.selection import Results
-from orchestrator.store import Store, trial_row
-from orchestrator.sweep import Request, record
-from orchestrator.sweeps import expand
-from orchestrator.trial import Trial
+from orch.planning.plan import make_plan
+from orch.running.run_sweeps import Request, record
+from orch.store import Store, trial_row
+from orch.sweeps import scales
+from orch.sweeps.registry import expand
+from orch.sweeps.result import CurvePoint, Result, StopReason
+from orch.sweeps.selection import Results
+from orch.sweeps.trial import Trial
 
 NUM_FINISHED = 10_000
 WIDER = """
 import dataclasses, sys
-from orchestrator import scales
-from orchestrator.cli import main
+from orch.sweeps import scales
+from orch.cli import main
 scales.SCALES["paper"] = dataclasses.replace(scales.PAPER, seeds=tuple(range(13)))
 main(sys.argv[1:])
 """

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from store import fill
 
-from orchestrator.store import Store
+from orch.store import Store
 
-ORCH = [sys.executable, "-c", "from orchestrator.cli import main; main()", "query"]
+ORCH = [sys.executable, "-c", "from orch.cli import main; main()", "query"]
 PANDAS = (
     "import sys, pandas; location, columns = sys.argv[1], sys.argv[2].split();"
     "print(pandas.read_parquet(location, columns=columns).groupby(columns[0])[columns[1]].mean().to_csv())"

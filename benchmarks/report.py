@@ -13,12 +13,12 @@ import tempfile
 import time
 from pathlib import Path
 
-from orchestrator.result import CurvePoint, Result, StopReason
-from orchestrator.scales import PAPER
-from orchestrator.selection import Results
-from orchestrator.store import Store, curve_rows, trial_row
-from orchestrator.sweeps import expand
-from orchestrator.trial import Trial
+from orch.store import Store, curve_rows, trial_row
+from orch.sweeps.registry import expand
+from orch.sweeps.result import CurvePoint, Result, StopReason
+from orch.sweeps.scales import PAPER
+from orch.sweeps.selection import Results
+from orch.sweeps.trial import Trial
 
 TRIALS, POINTS, AT_ONCE = 10_000, 100, 500
 
@@ -62,7 +62,7 @@ def main() -> None:
         command = [
             sys.executable,
             "-c",
-            "from orchestrator.cli import main; main()",
+            "from orch.cli import main; main()",
             "report",
             "all",
             "--scale",

@@ -16,12 +16,12 @@ import time
 from overhead import Clock
 from ray.cluster_utils import Cluster
 
-from orchestrator import driver
-from orchestrator.lease import Lease
-from orchestrator.machines import connect, disconnect
-from orchestrator.store import Store
-from orchestrator.trial import make_trial
-from orchestrator.work import Work
+from orch.running import driver
+from orch.running.lease import Lease
+from orch.running.machines import connect, disconnect
+from orch.running.units import Work
+from orch.store import Store
+from orch.sweeps.trial import make_trial
 
 NODES, GPUS = 8, 8
 
@@ -58,7 +58,7 @@ def main(num_trials: int, per_pack: int) -> None:
         trials = [dataclasses.replace(base, init_seed=seed) for seed in range(num_trials)]
         work = [Work(trials[start : start + per_pack]) for start in range(0, num_trials, per_pack)]
         with tempfile.TemporaryDirectory() as folder, Lease(Store.open(folder), "scale") as lease:
-            options = driver.RunOptions(lease.driver_id, folder, training="orchestrator.simulated:open_training")
+            options = driver.RunOptions(lease.driver_id, folder, training="orch.training.simulated:open_training")
             before, clock, began = memory_mb(), Counting(), time.perf_counter()
             driver.run(work, machines, options, clock)
             ended, after = time.perf_counter(), memory_mb()

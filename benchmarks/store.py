@@ -15,9 +15,9 @@ from typing import Any
 
 from s3 import s3_server
 
-from orchestrator.result import CurvePoint, Result, StopReason
-from orchestrator.store import Store, curve_rows, trial_row
-from orchestrator.trial import make_trial
+from orch.store import Store, curve_rows, trial_row
+from orch.sweeps.result import CurvePoint, Result, StopReason
+from orch.sweeps.trial import make_trial
 
 TRIALS, POINTS, AT_ONCE = 10_000, 100, 625
 START = datetime.datetime(2025, 1, 1, tzinfo=datetime.UTC)

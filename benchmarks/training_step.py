@@ -16,12 +16,12 @@ from collections.abc import Callable
 import torch
 from torch.nn.functional import cross_entropy
 
-from models.network import build
-from orchestrator.adam import StackedAdam
-from orchestrator.data import training_data
-from orchestrator.evaluation import per_trial_loss
-from orchestrator.trial import Trial, make_trial
-from tasks.sampling import Sampler
+from orch.models.network import build
+from orch.sweeps.trial import Trial, make_trial
+from orch.tasks.sampling import Sampler
+from orch.training.adam import StackedAdam
+from orch.training.data import training_data
+from orch.training.evaluation import per_trial_loss
 
 WIDTH = 256
 

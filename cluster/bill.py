@@ -5,12 +5,12 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from cluster.launcher import Launcher
-from cluster.prices import DATED, INSTANCES, gpus_per_worker, hourly_cost
-from orchestrator.plan import Plan
+from orch.cluster.launcher import Launcher
+from orch.cluster.prices import DATED, INSTANCES, gpus_per_worker, hourly_cost
+from orch.planning.plan import Plan
 
 if TYPE_CHECKING:
-    from orchestrator.store import Store
+    from orch.store import Store
 
 CPU = "cpu"
 

@@ -3,12 +3,12 @@
 import dataclasses
 from pathlib import Path
 
-from cluster.edits import missing_edits
-from cluster.launcher import Launcher, from_config, load_config, read_launcher, read_text, without_comments
-from cluster.machines import check_machines
-from cluster.problem import Problem
-from cluster.rules import check_access, check_shipping, check_store, check_threads, check_versions
-from cluster.schema import prepare
+from orch.cluster.launcher import Launcher, from_config, load_config, read_launcher, read_text, without_comments
+from orch.cluster.machine_rules import check_machines
+from orch.cluster.placeholders import missing_edits
+from orch.cluster.problem import Problem
+from orch.cluster.rules import check_access, check_shipping, check_store, check_threads, check_versions
+from orch.cluster.schema import prepare
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

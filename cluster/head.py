@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from cluster.launcher import Launcher, load_config
-from orchestrator.errors import OrchError
+from orch.cluster.launcher import Launcher, load_config
+from orch.core.errors import OrchError
 
 OPTIONS = {
     # A question for a password would wait for ever behind a sweep.

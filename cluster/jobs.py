@@ -14,12 +14,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from cluster import shipment
-from cluster.head import HeadUnreachable, find_head
-from cluster.launcher import Launcher
-from cluster.tunnel import tunnel
-from orchestrator.errors import OrchError
-from orchestrator.own import OwnCode
+from orch.cluster import shipment
+from orch.cluster.head import HeadUnreachable, find_head
+from orch.cluster.launcher import Launcher
+from orch.cluster.tunnel import tunnel
+from orch.core.errors import OrchError
+from orch.usercode import OwnCode
 
 SERVER = 8265
 """The port of Ray's dashboard and job server, on the head's loopback."""

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from cluster.versions import Versions, find_versions
-from orchestrator.errors import InvalidSettings
+from orch.cluster.versions import Versions, find_versions
+from orch.core.errors import InvalidSettings
 
 LOCAL_NODE = "local.cluster.node"
 """Ray's name for the one node type of machines reached by ssh."""

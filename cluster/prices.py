@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from cluster.launcher import Launcher, NodeType
+from orch.cluster.launcher import Launcher, NodeType
 
 DATED = "September 2026, us-east-1"
 

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from cluster.edits import is_placeholder
-from cluster.launcher import Launcher
-from cluster.problem import Problem, error, warning
+from orch.cluster.launcher import Launcher
+from orch.cluster.placeholders import is_placeholder
+from orch.cluster.problem import Problem, error, warning
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 NOT_TO_SHIP = (".git", ".venv", "runs")

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from cluster.problem import Problem, error
+from orch.cluster.problem import Problem, error
 
 
 def prepare(config: Mapping[str, Any]) -> tuple[dict[str, Any] | None, list[Problem]]:

@@ -4,20 +4,18 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import orchestrator
-from orchestrator import provenance
-from orchestrator.own import OwnCode
+import orch
+from orch.running import provenance
+from orch.usercode import OwnCode
 
-PACKAGES = ("analysis", "cluster", "models", "orchestrator", "tasks")
 OWN = "own_sweeps"
 NOT_NEEDED = shutil.ignore_patterns("__pycache__", "*.pyc", ".*")
 
 
 def pack(folder: Path, codes: Sequence[OwnCode]) -> None:
     """Fill a folder with all that a job needs: it stands first on the path of the sweep and its workers."""
-    root = Path(orchestrator.__file__).parents[1]
-    for package in PACKAGES:
-        shutil.copytree(root / package, folder / package, ignore=NOT_NEEDED)
+    package = Path(orch.__file__).parent
+    shutil.copytree(package, folder / package.name, ignore=NOT_NEEDED)
     for code in codes:
         for name, text in code.files:
             path = folder / place(code).parent / name

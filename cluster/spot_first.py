@@ -1,7 +1,7 @@
 """Which machines Ray's autoscaler asks for first: spot ones while there are any, else on-demand ones.
 
-The head starts with RAY_AUTOSCALER_UTILIZATION_SCORER=cluster.spot_first.score, which Ray's older autoscaler heeds. The
-newer one ranks kinds of machines by priority, but in Ray 2.60 it goes on asking EC2 for a kind that it refuses.
+The head starts with RAY_AUTOSCALER_UTILIZATION_SCORER=orch.cluster.spot_first.score, which Ray's older autoscaler
+uses. The newer one ranks node types by priority, but in Ray 2.60 it keeps asking EC2 for a type that EC2 refuses.
 """
 
 from typing import Any

@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 
-from cluster.head import Head, HeadUnreachable
+from orch.cluster.head import Head, HeadUnreachable
 
 OPEN = "orch-tunnel-open"
 PATIENCE = 5.0

@@ -8,7 +8,7 @@ Shapes: B samples, T tokens, V vocabulary, H width.
 import torch
 from torch import nn
 
-from models.network import PerTrial
+from orch.models.network import PerTrial
 
 
 class Gated(nn.Module):

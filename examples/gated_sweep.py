@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
-from models import ModelConfig, Vocabulary
-from orchestrator.cell import Cell
-from orchestrator.scales import Scale
-from orchestrator.selection import Results
-from orchestrator.settings import setting
-from tasks import Task
+from orch.core.settings import setting
+from orch.models import ModelConfig, Vocabulary
+from orch.sweeps.cell import Cell
+from orch.sweeps.scales import Scale
+from orch.sweeps.selection import Results
+from orch.tasks import Task
 
 TITLE = "A diagonal recurrence with positive or signed gates, on sums that can be reset"
 GATES = ("positive", "signed")

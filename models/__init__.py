@@ -10,14 +10,14 @@ Shapes stand in names, throughout this package:
 import importlib
 import pkgutil
 
-from models.config import ModelConfig, Vocabulary
+from orch.models.config import ModelConfig, Vocabulary
 
 
 def _discover() -> dict[str, type[ModelConfig]]:
     registry = {}
     for module in pkgutil.iter_modules(__path__):
         if module.ispkg and module.name != "recurrence":
-            config = importlib.import_module(f"models.{module.name}.config").Config
+            config = importlib.import_module(f"{__name__}.{module.name}.config").Config
             registry[module.name] = config
     return registry
 

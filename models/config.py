@@ -5,10 +5,10 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from orchestrator.settings import setting
+from orch.core.settings import setting
 
 if TYPE_CHECKING:
-    from models.network import Network
+    from orch.models.network import Network
 
 ADDITIVE = ("none", "constant", "input", "input+constant")
 NORMALISATIONS = ("none", "unit", "rms", "block", "unit-final", "rms-final", "block-final")

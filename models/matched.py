@@ -1,6 +1,6 @@
 """The eight models that the paper matches by parameter count (at modulus 5 of modular addition)."""
 
-from models import REGISTRY, ModelConfig
+from orch.models import REGISTRY, ModelConfig
 
 MATCHED: tuple[ModelConfig, ...] = (
     REGISTRY["bilinear"](width=80),

@@ -7,7 +7,7 @@ Nothing here imports torch except `sampling`, which turns any fold into batches 
 import importlib
 import pkgutil
 
-from tasks.task import Task
+from orch.tasks.task import Task
 
 _NOT_TASKS = {"task", "sampling"}
 
@@ -16,7 +16,7 @@ def _discover() -> dict[str, type[Task]]:
     registry = {}
     for module in pkgutil.iter_modules(__path__):
         if module.name not in _NOT_TASKS:
-            loaded = importlib.import_module(f"tasks.{module.name}")
+            loaded = importlib.import_module(f"{__name__}.{module.name}")
             for value in vars(loaded).values():
                 if isinstance(value, type) and issubclass(value, Task) and value.__module__ == loaded.__name__:
                     registry[value.name] = value

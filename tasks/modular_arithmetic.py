@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from orchestrator.settings import setting
-from tasks.task import Task
+from orch.core.settings import setting
+from orch.tasks.task import Task
 
 OPERATORS = "+-*"
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from tasks.task import Task
+from orch.tasks.task import Task
 
 
 class Batch(NamedTuple):

@@ -4,8 +4,8 @@ import functools
 import random
 from dataclasses import dataclass
 
-from orchestrator.settings import setting
-from tasks.task import Task
+from orch.core.settings import setting
+from orch.tasks.task import Task
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-import models
-from orchestrator.trial import Trial, make_trial
+from orch import models
+from orch.sweeps.trial import Trial, make_trial
 
 SMALL: dict[str, dict[str, Any]] = {
     "bilinear": {"width": 16},

@@ -8,8 +8,8 @@ import pytest
 import torch
 from click.testing import CliRunner
 
-from orchestrator.cli import main
-from orchestrator.saved import load_model
+from orch.cli import main
+from orch.training.checkpoints import load_model
 
 QUICK = [
     *("--width", "16", "--steps", "20", "--eval-every", "10", "--validation-samples", "64"),
@@ -37,7 +37,7 @@ def test_every_command_has_help_that_ends_with_an_example(command):
 @pytest.mark.parametrize("arguments", [["--help"], *[[command, "--help"] for command in commands()]])
 def test_help_imports_nothing_heavy(arguments):
     code = (
-        "import sys; from orchestrator.cli import main\n"
+        "import sys; from orch.cli import main\n"
         f"try: main({arguments!r})\nexcept SystemExit: pass\n"
         "heavy = {'torch', 'ray', 'transformers', 'numpy', 'pyarrow', 'pandas', 'rich', 'duckdb', 'matplotlib'}\n"
         "print(sorted(heavy & set(sys.modules)), file=sys.stderr)"
@@ -142,7 +142,7 @@ def test_bad_input_gets_one_sentence_with_a_remedy(arguments, message):
 
 
 def test_a_fixed_training_set_is_trained_on_for_a_thousand_epochs_unless_told(monkeypatch):
-    from orchestrator.commands.train import resolve_trial
+    from orch.cli.train import resolve_trial
 
     trial = resolve_trial("rnn", "dihedral", None, None, {"train_examples": 100})
     assert (trial.steps, trial.min_inputs, trial.max_inputs) == (2000, 10, 10)
@@ -150,7 +150,7 @@ def test_a_fixed_training_set_is_trained_on_for_a_thousand_epochs_unless_told(mo
 
 
 def test_the_seed_sets_both_seeds():
-    from orchestrator.commands.train import resolve_trial
+    from orch.cli.train import resolve_trial
 
     trial = resolve_trial("rnn", "dihedral", 7, None, {})
     assert (trial.init_seed, trial.data_seed, trial.eval_seed) == (7, 7, 0)
@@ -167,8 +167,8 @@ def test_a_saved_model_can_be_loaded_and_used(tmp_path):
 
 INTERRUPT = """
 import os, signal, sys
-from orchestrator import training
-from orchestrator.cli import main
+from orch.training import train as training
+from orch.cli import main
 train_step = training.Training._train_step
 def interrupted(self):
     train_step(self)
@@ -212,8 +212,8 @@ def test_an_interrupted_run_continues_from_its_checkpoint_to_the_same_numbers(tm
 
 
 def test_a_checkpoint_of_another_trial_is_refused(tmp_path):
-    from orchestrator.saved import save_snapshot
-    from orchestrator.training import Training
+    from orch.training.checkpoints import save_snapshot
+    from orch.training.train import Training
     from tests.small import small_trial
 
     save_snapshot(tmp_path / "other", Training([small_trial("lstm")]).snapshot())

@@ -4,12 +4,12 @@ A claim is a sentence with conditions on named cells; evidence answers for cells
 claim. Accuracies are the best over learning rates and seeds, as in the paper's tables.
 """
 
-from analysis.claims.asking import CLAIMS, ClaimsAtScale, ask_published, ask_store
-from analysis.claims.claim import Claim
-from analysis.claims.evidence import DEMO, SCALE_NAMES
-from analysis.claims.table import claims_table, to_dict
-from analysis.claims.verdict import Judgement, Verdict
-from analysis.claims.wording import evidence_text, verdict_text
+from orch.analysis.claims.asking import CLAIMS, ClaimsAtScale, ask_published, ask_store
+from orch.analysis.claims.claim import Claim
+from orch.analysis.claims.evidence import DEMO, SCALE_NAMES
+from orch.analysis.claims.table import claims_table, to_dict
+from orch.analysis.claims.verdict import Judgement, Verdict
+from orch.analysis.claims.wording import evidence_text, verdict_text
 
 __all__ = [
     "CLAIMS",

@@ -2,11 +2,11 @@
 
 from itertools import product
 
-from analysis.claims.claim import ADDITIVE_MODULI, TERMS, Claim, Part, ask
-from analysis.claims.comparing import Exceeds, NoWorse
-from analysis.claims.evidence import Question
-from analysis.claims.reaching import Fails, Learns
-from orchestrator.experiments.additive import READINGS
+from orch.analysis.claims.claim import ADDITIVE_MODULI, TERMS, Claim, Part, ask
+from orch.analysis.claims.comparing import Exceeds, NoWorse
+from orch.analysis.claims.evidence import Question
+from orch.analysis.claims.reaching import Fails, Learns
+from orch.sweeps.experiments.additive import READINGS
 
 _MACHINES = tuple(modulus for modulus in ADDITIVE_MODULI if modulus > 2)
 

@@ -5,16 +5,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from analysis.claims import additive_terms, frozen_network, hierarchy, other_models
-from analysis.claims.claim import Claim
-from analysis.claims.evidence import DEMO, SCALE_NAMES, published_evidence, store_evidence
-from analysis.claims.verdict import Judgement, Verdict, judge
-from orchestrator.errors import OrchError, UnknownName
-from orchestrator.scales import SCALES
-from orchestrator.store.bundled import no_results
+from orch.analysis.claims import additive_terms, frozen_network, hierarchy, other_models
+from orch.analysis.claims.claim import Claim
+from orch.analysis.claims.evidence import DEMO, SCALE_NAMES, published_evidence, store_evidence
+from orch.analysis.claims.verdict import Judgement, Verdict, judge
+from orch.core.errors import OrchError, UnknownName
+from orch.store.bundled import no_results
+from orch.sweeps.scales import SCALES
 
 if TYPE_CHECKING:
-    from orchestrator.store import Store
+    from orch.store import Store
 
 CLAIMS: tuple[Claim, ...] = (
     *hierarchy.CLAIMS,

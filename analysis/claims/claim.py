@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from analysis.claims.condition import Condition
-from analysis.claims.evidence import Question
-from analysis.published import OOD, Key
+from orch.analysis.claims.condition import Condition
+from orch.analysis.claims.evidence import Question
+from orch.analysis.published import OOD, Key
 
 ALL_MODULI = (2, 3, 5, 10, 25, 50)
 LARGER_MODULI = ALL_MODULI[1:]

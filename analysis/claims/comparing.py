@@ -7,9 +7,9 @@ it does, and what has to do badly must have been tried with all of them.
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from analysis.claims.condition import MARGIN, Finding, Outcome, accuracy_of, finding, has_result, missing, number
-from analysis.claims.evidence import Evidence, Question
-from orchestrator.selection import LEARNED
+from orch.analysis.claims.condition import MARGIN, Finding, Outcome, accuracy_of, finding, has_result, missing, number
+from orch.analysis.claims.evidence import Evidence, Question
+from orch.sweeps.selection import LEARNED
 
 
 @dataclass(frozen=True, slots=True)

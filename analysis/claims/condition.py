@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from analysis.claims.evidence import Answer, Evidence, Question
-from orchestrator.selection import LEARNED
+from orch.analysis.claims.evidence import Answer, Evidence, Question
+from orch.sweeps.selection import LEARNED
 
 FAILED = 0.5
 MARGIN = 0.05

@@ -4,9 +4,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from analysis.claims.condition import Finding, Outcome, missing
-from analysis.claims.evidence import Evidence, Question
-from orchestrator.selection import LEARNED
+from orch.analysis.claims.condition import Finding, Outcome, missing
+from orch.analysis.claims.evidence import Evidence, Question
+from orch.sweeps.selection import LEARNED
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,17 +4,17 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from analysis.aggregate import COLUMNS, METRICS, scored, summarise
-from analysis.published import OOD, TABLES, Key, key_of, published_cells
-from orchestrator.cell import Cell
-from orchestrator.experiments import demo
-from orchestrator.scales import LAPTOP, SCALES
-from orchestrator.selection import Results, Row, of_best_rate, rows_by_id
-from orchestrator.sweeps import SWEEPS
+from orch.analysis.aggregate import COLUMNS, METRICS, scored, summarise
+from orch.analysis.published import OOD, TABLES, Key, key_of, published_cells
+from orch.sweeps.cell import Cell
+from orch.sweeps.experiments import demo
+from orch.sweeps.registry import SWEEPS
+from orch.sweeps.scales import LAPTOP, SCALES
+from orch.sweeps.selection import Results, Row, of_best_rate, rows_by_id
 
 if TYPE_CHECKING:
-    from analysis.angles import Rotations
-    from orchestrator.store import Store
+    from orch.analysis.angles import Rotations
+    from orch.store import Store
 
 DEMO = demo.SMALL.name
 """Not a scale of all sweeps, but the demo's own: its cells are questions of the main sweep, asked of smaller models."""
@@ -71,7 +71,7 @@ def published_evidence() -> Evidence:
 
 def store_evidence(store: "Store", scale: str, sweeps: Collection[str]) -> Evidence:
     """What a store has of these sweeps at a scale, or of the demo."""
-    from analysis.angles import read_rotations
+    from orch.analysis.angles import read_rotations
 
     finished = rows_by_id(store.read("trials", COLUMNS))
     answers: dict[tuple[Question, str], Answer] = {}

@@ -2,10 +2,10 @@
 
 from itertools import product
 
-from analysis.claims.claim import TERMS, Claim, Part, ask
-from analysis.claims.evidence import Question
-from analysis.claims.reaching import Fails, Learns
-from orchestrator.experiments.additive import READINGS
+from orch.analysis.claims.claim import TERMS, Claim, Part, ask
+from orch.analysis.claims.evidence import Question
+from orch.analysis.claims.reaching import Fails, Learns
+from orch.sweeps.experiments.additive import READINGS
 
 LENGTHS = (10, 20, 50)
 

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from analysis.claims.condition import Finding, OfOneCell, Outcome, missing, number
-from analysis.claims.evidence import Evidence
-from orchestrator.errors import DamagedFile
-from orchestrator.selection import LEARNED
+from orch.analysis.claims.condition import Finding, OfOneCell, Outcome, missing, number
+from orch.analysis.claims.evidence import Evidence
+from orch.core.errors import DamagedFile
+from orch.sweeps.selection import LEARNED
 
 OFF_HARMONIC = 0.1
 """Angles are at harmonics if they miss the nearest by less than this, in steps of the circle; by chance it is 0.25."""

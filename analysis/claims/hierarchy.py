@@ -2,14 +2,14 @@
 
 from itertools import pairwise, product
 
-from analysis.claims.claim import ALL_MODULI, LARGER_MODULI, Claim, Part, ask
-from analysis.claims.comparing import Exceeds, NoWorse
-from analysis.claims.counting import NeedsMoreFactors
-from analysis.claims.evidence import Question
-from analysis.claims.harmonics import AtHarmonics
-from analysis.claims.reaching import Fails, Learns
-from analysis.published import OOD, VALIDATION
-from orchestrator.experiments import angles, factors
+from orch.analysis.claims.claim import ALL_MODULI, LARGER_MODULI, Claim, Part, ask
+from orch.analysis.claims.comparing import Exceeds, NoWorse
+from orch.analysis.claims.counting import NeedsMoreFactors
+from orch.analysis.claims.evidence import Question
+from orch.analysis.claims.harmonics import AtHarmonics
+from orch.analysis.claims.reaching import Fails, Learns
+from orch.analysis.published import OOD, VALIDATION
+from orch.sweeps.experiments import angles, factors
 
 BLOCK_SIZES = ("1", "2", "8", "64")
 _TASKS = {

@@ -2,12 +2,12 @@
 
 from itertools import product
 
-from analysis.claims.claim import ALL_MODULI, DEPTHS, Claim, Part, ask
-from analysis.claims.comparing import NoWorse
-from analysis.claims.evidence import Question
-from analysis.claims.reaching import Fails, Learns
-from analysis.published import VALIDATION
-from orchestrator.experiments import data_efficiency, main
+from orch.analysis.claims.claim import ALL_MODULI, DEPTHS, Claim, Part, ask
+from orch.analysis.claims.comparing import NoWorse
+from orch.analysis.claims.evidence import Question
+from orch.analysis.claims.reaching import Fails, Learns
+from orch.analysis.published import VALIDATION
+from orch.sweeps.experiments import data_efficiency, main
 
 
 def _layers(depth: str) -> str:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from analysis.claims.condition import (
+from orch.analysis.claims.condition import (
     FAILED,
     Finding,
     OfOneCell,
@@ -13,8 +13,8 @@ from analysis.claims.condition import (
     missing,
     number,
 )
-from analysis.claims.evidence import Evidence, Question
-from orchestrator.selection import LEARNED
+from orch.analysis.claims.evidence import Evidence, Question
+from orch.sweeps.selection import LEARNED
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from analysis.claims.asking import ClaimsAtScale
-from analysis.claims.verdict import Judgement
-from analysis.claims.wording import evidence_text
+from orch.analysis.claims.asking import ClaimsAtScale
+from orch.analysis.claims.verdict import Judgement
+from orch.analysis.claims.wording import evidence_text
 
 if TYPE_CHECKING:
     from pyarrow import Table
@@ -15,7 +15,7 @@ def claims_table(asked: Iterable[ClaimsAtScale]) -> "Table":
     """A row for each claim at each scale."""
     import pyarrow as pa
 
-    from analysis.rows import column, to_table
+    from orch.analysis.arrow_tables import column, to_table
 
     texts, numbers = (pa.list_(pa.field("element", kind)) for kind in (pa.string(), pa.int64()))
     schema = pa.schema(

@@ -3,9 +3,9 @@
 import enum
 from dataclasses import dataclass
 
-from analysis.claims.claim import Claim, Part
-from analysis.claims.condition import Finding, Outcome
-from analysis.claims.evidence import Evidence
+from orch.analysis.claims.claim import Claim, Part
+from orch.analysis.claims.condition import Finding, Outcome
+from orch.analysis.claims.evidence import Evidence
 
 
 class Verdict(enum.StrEnum):

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from analysis.claims.condition import Finding, Outcome
-from analysis.claims.verdict import Judgement, PartFindings, Reading, Verdict
+from orch.analysis.claims.condition import Finding, Outcome
+from orch.analysis.claims.verdict import Judgement, PartFindings, Reading, Verdict
 
 MOST_LISTED = 4
 """So many numbers are given one by one; of more, how many there are and what they span."""

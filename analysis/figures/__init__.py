@@ -3,7 +3,7 @@
 Nothing here touches pyplot or matplotlib's global state for longer than a drawing takes: any thread may draw.
 """
 
-from analysis.figures.gallery import Drawing, Gallery, figures
-from analysis.figures.saving import save, svg_element, to_bytes
+from orch.analysis.figures.gallery import Drawing, Gallery, figures
+from orch.analysis.figures.saving import save, svg_element, to_bytes
 
 __all__ = ["Drawing", "Gallery", "figures", "save", "svg_element", "to_bytes"]

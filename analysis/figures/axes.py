@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from analysis.figures.line import Line
-from analysis.figures.style import FAINT, SOFT
+from orch.analysis.figures.line import Line
+from orch.analysis.figures.style import FAINT, SOFT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

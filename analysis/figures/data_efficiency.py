@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from analysis.aggregate import scored
-from analysis.figures.axes import accuracy_axis, add_lines, logarithmic_axis, short
-from analysis.figures.entry import Entry
-from analysis.figures.line import Line, Point, from_points
-from analysis.figures.sheet import legend_of, make_sheet, moduli
-from analysis.figures.style import styled
-from analysis.names import task_name
+from orch.analysis.aggregate import scored
+from orch.analysis.figures.axes import accuracy_axis, add_lines, logarithmic_axis, short
+from orch.analysis.figures.entry import Entry
+from orch.analysis.figures.line import Line, Point, from_points
+from orch.analysis.figures.sheet import legend_of, make_sheet, moduli
+from orch.analysis.figures.style import styled
+from orch.analysis.names import task_name
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -5,13 +5,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from analysis.figures.style import Look, looks
-from analysis.names import model_name
-from orchestrator.cell import Cell
-from orchestrator.selection import Row, of_best_rate
-from orchestrator.settings import to_dict
-from orchestrator.trial import Trial
-from tasks import Task
+from orch.analysis.figures.style import Look, looks
+from orch.analysis.names import model_name
+from orch.core.settings import to_dict
+from orch.sweeps.cell import Cell
+from orch.sweeps.selection import Row, of_best_rate
+from orch.sweeps.trial import Trial
+from orch.tasks import Task
 
 _VARIANT_SETTINGS = {"block_diagonal": "block_size", "mamba": "layers", "transformer": "layers"}
 _WITHIN_A_CELL = {"task", "modulus", "model", "learning_rate", "init_seed", "data_seed"}

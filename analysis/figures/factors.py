@@ -5,10 +5,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from analysis.comparison import Comparison
-from analysis.figures.style import FAINT, OURS, PUBLISHED, SOFT, styled
-from analysis.published import OOD, PublishedCell
-from orchestrator.selection import LEARNED
+from orch.analysis.comparison import Comparison
+from orch.analysis.figures.style import FAINT, OURS, PUBLISHED, SOFT, styled
+from orch.analysis.published import OOD, PublishedCell
+from orch.sweeps.selection import LEARNED
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -4,23 +4,23 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from analysis.aggregate import COLUMNS, scored
-from analysis.angles import read_rotations
-from analysis.comparison import Comparison, compare
-from analysis.figures import data_efficiency, factors, heatmap, hierarchy, learning, lengths, rotation_angles
-from analysis.figures.entry import Entry, entries
-from analysis.figures.line import Line
-from analysis.names import task_name
-from analysis.published import OOD, TABLES, VALIDATION, published_cells
-from orchestrator.errors import OrchError
-from orchestrator.scales import Scale
-from orchestrator.selection import LEARNED, Results, Row
-from orchestrator.sweeps import ALL, SWEEPS, resolve
+from orch.analysis.aggregate import COLUMNS, scored
+from orch.analysis.angles import read_rotations
+from orch.analysis.comparison import Comparison, compare
+from orch.analysis.figures import data_efficiency, factors, heatmap, hierarchy, learning, lengths, rotation_angles
+from orch.analysis.figures.entry import Entry, entries
+from orch.analysis.figures.line import Line
+from orch.analysis.names import task_name
+from orch.analysis.published import OOD, TABLES, VALIDATION, published_cells
+from orch.core.errors import OrchError
+from orch.sweeps.registry import ALL, SWEEPS, resolve
+from orch.sweeps.scales import Scale
+from orch.sweeps.selection import LEARNED, Results, Row
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from orchestrator.store import Store
+    from orch.store import Store
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from analysis.aggregate import Status
-from analysis.comparison import Comparison
-from analysis.figures.shade import digits, shade, text_on
-from analysis.figures.sheet import TITLE_LETTER
-from analysis.figures.style import FAINT, PUBLISHED, SOFT, styled
-from analysis.names import model_name, task_name
+from orch.analysis.aggregate import Status
+from orch.analysis.comparison import Comparison
+from orch.analysis.figures.shade import digits, shade, text_on
+from orch.analysis.figures.sheet import TITLE_LETTER
+from orch.analysis.figures.style import FAINT, PUBLISHED, SOFT, styled
+from orch.analysis.names import model_name, task_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

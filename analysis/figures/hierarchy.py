@@ -5,12 +5,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from analysis.aggregate import Status
-from analysis.comparison import Comparison
-from analysis.figures.shade import digits, shade, text_on
-from analysis.figures.style import FAINT, SOFT, styled
-from analysis.names import task_name
-from orchestrator.selection import LEARNED
+from orch.analysis.aggregate import Status
+from orch.analysis.comparison import Comparison
+from orch.analysis.figures.shade import digits, shade, text_on
+from orch.analysis.figures.style import FAINT, SOFT, styled
+from orch.analysis.names import task_name
+from orch.sweeps.selection import LEARNED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

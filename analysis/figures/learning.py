@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.figures.axes import accuracy_axis, add_lines, logarithmic_axis, loss_axis, short
-from analysis.figures.entry import Entry
-from analysis.figures.line import Line, make_line
-from analysis.figures.sheet import column_names, families, legend_of, make_sheet, moduli
-from analysis.figures.style import styled
+from orch.analysis.figures.axes import accuracy_axis, add_lines, logarithmic_axis, loss_axis, short
+from orch.analysis.figures.entry import Entry
+from orch.analysis.figures.line import Line, make_line
+from orch.analysis.figures.sheet import column_names, families, legend_of, make_sheet, moduli
+from orch.analysis.figures.style import styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

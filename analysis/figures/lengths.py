@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from analysis.aggregate import scored
-from analysis.figures.axes import accuracy_axis, add_lines, logarithmic_axis
-from analysis.figures.entry import Entry
-from analysis.figures.line import Line, make_line
-from analysis.figures.sheet import column_names, families, legend_of, make_sheet, moduli
-from analysis.figures.style import FAINT, styled
+from orch.analysis.aggregate import scored
+from orch.analysis.figures.axes import accuracy_axis, add_lines, logarithmic_axis
+from orch.analysis.figures.entry import Entry
+from orch.analysis.figures.line import Line, make_line
+from orch.analysis.figures.sheet import column_names, families, legend_of, make_sheet, moduli
+from orch.analysis.figures.style import FAINT, styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from analysis.figures.entry import Entry
-from analysis.figures.style import Look
-from tasks import Task
+from orch.analysis.figures.entry import Entry
+from orch.analysis.figures.style import Look
+from orch.tasks import Task
 
 Array = NDArray[np.float64]
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from analysis.angles import Array, Rotations
-from analysis.figures.sheet import WIDTH
-from analysis.figures.style import FAINT, INK, SOFT, styled
+from orch.analysis.angles import Array, Rotations
+from orch.analysis.figures.sheet import WIDTH
+from orch.analysis.figures.style import FAINT, INK, SOFT, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,8 +9,8 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from analysis.figures.style import styled
-from orchestrator.errors import UnknownName
+from orch.analysis.figures.style import styled
+from orch.core.errors import UnknownName
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -3,13 +3,13 @@
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from analysis.figures.style import FAINT, OURS, SOFT, styled
-from orchestrator.search.history import PointState
+from orch.analysis.figures.style import FAINT, OURS, SOFT, styled
+from orch.search.history import PointState
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from orchestrator.search.report import SearchReport
+    from orch.search.report import SearchReport
 
 
 @styled

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from analysis.figures.line import Line
-from analysis.figures.style import Look
-from analysis.names import task_name
+from orch.analysis.figures.line import Line
+from orch.analysis.figures.style import Look
+from orch.analysis.names import task_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

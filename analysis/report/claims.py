@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 
-from analysis.claims import ClaimsAtScale, Judgement, Verdict, evidence_text, verdict_text
-from analysis.claims.condition import FAILED
-from analysis.report.html import Markup, element, join, table
-from orchestrator.selection import LEARNED
+from orch.analysis.claims import ClaimsAtScale, Judgement, Verdict, evidence_text, verdict_text
+from orch.analysis.claims.condition import FAILED
+from orch.analysis.report.html import Markup, element, join, table
+from orch.sweeps.selection import LEARNED
 
 SYMBOLS = {Verdict.SUPPORTED: "✓", Verdict.CONTRADICTED: "✗", Verdict.NOT_ENOUGH: "–"}
 _CLASSES = {Verdict.SUPPORTED: "verdict good", Verdict.CONTRADICTED: "verdict bad", Verdict.NOT_ENOUGH: "verdict soft"}

@@ -7,20 +7,20 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from analysis.aggregate import COLUMNS, Summary, summarise
-from analysis.agreement import agreement
-from analysis.claims import CLAIMS, DEMO, ClaimsAtScale, ask_store
-from analysis.comparison import Comparison, compare
-from analysis.published import TABLES
-from orchestrator.cell import Cell
-from orchestrator.plan import failed_trials
-from orchestrator.scales import SCALES, Scale
-from orchestrator.selection import Results, Row
-from orchestrator.settings import to_dict
-from orchestrator.status import FailureGroup, read_failures
-from orchestrator.store import Store
-from orchestrator.store.bundled import no_results
-from orchestrator.sweeps import ALL, SWEEPS, resolve
+from orch.analysis.aggregate import COLUMNS, Summary, summarise
+from orch.analysis.agreement import agreement
+from orch.analysis.claims import CLAIMS, DEMO, ClaimsAtScale, ask_store
+from orch.analysis.comparison import Comparison, compare
+from orch.analysis.published import TABLES
+from orch.core.settings import to_dict
+from orch.planning.plan import failed_trials
+from orch.running.status import FailureGroup, read_failures
+from orch.store import Store
+from orch.store.bundled import no_results
+from orch.sweeps.cell import Cell
+from orch.sweeps.registry import ALL, SWEEPS, resolve
+from orch.sweeps.scales import SCALES, Scale
+from orch.sweeps.selection import Results, Row
 
 _TOLD = {"train_examples", "max_inputs", "steps", "batch_size", "test_length", "balanced"}
 _WHERE_IT_RAN = ("host", "device", "threads", "mamba_kernel", "git_commit", "git_dirty", "packages")

@@ -2,17 +2,17 @@
 
 from importlib import resources
 
-from analysis.agreement import agreement
-from analysis.figures import Drawing, Gallery, svg_element
-from analysis.names import model_name, task_name
-from analysis.published import TABLES
-from analysis.report.claims import claims_section
-from analysis.report.collect import CellResult, Origin, Report, SweepResult
-from analysis.report.html import Markup, element, join, table
-from analysis.report.reproduction import reproduction_section
-from analysis.tables import render, stylesheet
-from orchestrator.progress import duration
-from orchestrator.store.bundled import BUNDLED
+from orch.analysis.agreement import agreement
+from orch.analysis.figures import Drawing, Gallery, svg_element
+from orch.analysis.names import model_name, task_name
+from orch.analysis.published import TABLES
+from orch.analysis.report.claims import claims_section
+from orch.analysis.report.collect import CellResult, Origin, Report, SweepResult
+from orch.analysis.report.html import Markup, element, join, table
+from orch.analysis.report.reproduction import reproduction_section
+from orch.analysis.tables import render, stylesheet
+from orch.running.progress import duration
+from orch.store.bundled import BUNDLED
 
 NUMBERS_MET = "How far the published numbers are met"
 MOST_IDS = 12
@@ -29,7 +29,7 @@ def page(report: Report, gallery: Gallery) -> str:
     ]
     links = element("ul", *(element("li", element("a", title, href=f"#{key}")) for key, title, _ in sections))
     body = join(element("section", element("h2", title), content, id=key) for key, title, content in sections)
-    style = Markup(resources.files("analysis.report").joinpath("page.css").read_text() + stylesheet())
+    style = Markup(resources.files("orch.analysis.report").joinpath("page.css").read_text() + stylesheet())
     names = ", ".join(sweep.name for sweep in report.sweeps)
     head = element(
         "head",

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from analysis.comparison import Comparison
-from analysis.published import OOD, VALIDATION
-from analysis.report.html import Markup, element, join, table
-from analysis.reproduction import Tally, reproduction
+from orch.analysis.comparison import Comparison
+from orch.analysis.published import OOD, VALIDATION
+from orch.analysis.report.html import Markup, element, join, table
+from orch.analysis.reproduction import Tally, reproduction
 
 _HEADERS = ["table", "published", "attempted", "within", "published at 0.95 or more", "better", "worse", "begun"]
 

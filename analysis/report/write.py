@@ -4,10 +4,10 @@ import os
 import secrets
 from pathlib import Path
 
-from analysis.figures import Gallery, save
-from analysis.report.collect import Report
-from analysis.report.page import page
-from orchestrator.errors import OrchError
+from orch.analysis.figures import Gallery, save
+from orch.analysis.report.collect import Report
+from orch.analysis.report.page import page
+from orch.core.errors import OrchError
 
 
 def write_page(path: Path, report: Report, gallery: Gallery) -> None:

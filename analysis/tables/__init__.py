@@ -3,11 +3,11 @@
 `layout` decides what stands where, once; `terminal`, `markdown`, `latex` and `html` each write that down.
 """
 
-from analysis.tables.check import disagreement_rows, print_disagreements
-from analysis.tables.html import stylesheet
-from analysis.tables.layout import PaperTable, lay_out
-from analysis.tables.reading import READINGS
-from analysis.tables.render import FORMATS, render, render_all
+from orch.analysis.tables.check import disagreement_rows, print_disagreements
+from orch.analysis.tables.html import stylesheet
+from orch.analysis.tables.layout import PaperTable, lay_out
+from orch.analysis.tables.reading import READINGS
+from orch.analysis.tables.render import FORMATS, render, render_all
 
 __all__ = [
     "FORMATS",

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from analysis.names import model_name, task_name
-from analysis.published import OOD, TABLES, VALIDATION, PublishedCell
+from orch.analysis.names import model_name, task_name
+from orch.analysis.published import OOD, TABLES, VALIDATION, PublishedCell
 
 Label = Callable[[PublishedCell], str]
 

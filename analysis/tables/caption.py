@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from analysis.comparison import Comparison
-from analysis.published import TABLES, VALIDATION, published_cells
-from analysis.tables.axes import AXES
-from analysis.tables.reading import DIFFERENCE, Reading
-from orchestrator.scales import Scale
+from orch.analysis.comparison import Comparison
+from orch.analysis.published import TABLES, VALIDATION, published_cells
+from orch.analysis.tables.axes import AXES
+from orch.analysis.tables.reading import DIFFERENCE, Reading
+from orch.sweeps.scales import Scale
 
 
 def caption(comparisons: Sequence[Comparison], scale: Scale, reading: Reading) -> str:

@@ -2,19 +2,19 @@
 
 from collections.abc import Iterable, Sequence
 
-from analysis.agreement import agreement, disagreements
-from analysis.comparison import Comparison
-from analysis.names import model_name, task_name
-from analysis.published import Key, PublishedCell
-from analysis.tables.axes import additive_name, split_name
-from analysis.tables.reading import decimals, signed
+from orch.analysis.agreement import agreement, disagreements
+from orch.analysis.comparison import Comparison
+from orch.analysis.names import model_name, task_name
+from orch.analysis.published import Key, PublishedCell
+from orch.analysis.tables.axes import additive_name, split_name
+from orch.analysis.tables.reading import decimals, signed
 
 
 def print_disagreements(comparisons: Sequence[Comparison], tolerance: float) -> int:
     """Say how far ours agree and list where they do not; how many numbers that is."""
     import click
 
-    from orchestrator.tables import print_rows
+    from orch.cli._rich_tables import print_rows
 
     found = disagreements(comparisons, tolerance)
     if found:

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from analysis.tables.colour import DARK, LIGHT, NUM_STEPS, Ramp, background, ink, step_of
-from analysis.tables.layout import PaperTable, Row
-from analysis.tables.reading import DIFFERENCE, PUBLISHED, Entry
+from orch.analysis.tables.colour import DARK, LIGHT, NUM_STEPS, Ramp, background, ink, step_of
+from orch.analysis.tables.layout import PaperTable, Row
+from orch.analysis.tables.reading import DIFFERENCE, PUBLISHED, Entry
 
 _STYLE = """\
 .paper-table { margin: 1.5rem 0; }

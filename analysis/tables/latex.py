@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from analysis.tables.colour import background, ink
-from analysis.tables.layout import PaperTable, Row, Section
-from analysis.tables.reading import DIFFERENCE, PUBLISHED, Entry
+from orch.analysis.tables.colour import background, ink
+from orch.analysis.tables.layout import PaperTable, Row, Section
+from orch.analysis.tables.reading import DIFFERENCE, PUBLISHED, Entry
 
 PREAMBLE = """\
 % Needs, before \\begin{document}:

@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from analysis.agreement import TOLERANCE, Agreement, agreement
-from analysis.comparison import Comparison
-from analysis.published import TABLES, PublishedCell, published_cells
-from analysis.tables.axes import AXES, Axes
-from analysis.tables.caption import caption, notes
-from analysis.tables.reading import DIFFERENCE, LEGEND, READINGS, Entry, Reading, entry_of
-from orchestrator.errors import UnknownName
-from orchestrator.scales import Scale
+from orch.analysis.agreement import TOLERANCE, Agreement, agreement
+from orch.analysis.comparison import Comparison
+from orch.analysis.published import TABLES, PublishedCell, published_cells
+from orch.analysis.tables.axes import AXES, Axes
+from orch.analysis.tables.caption import caption, notes
+from orch.analysis.tables.reading import DIFFERENCE, LEGEND, READINGS, Entry, Reading, entry_of
+from orch.core.errors import UnknownName
+from orch.sweeps.scales import Scale
 
 
 @dataclass(frozen=True, slots=True)

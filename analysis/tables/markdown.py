@@ -3,8 +3,8 @@
 import re
 from collections.abc import Sequence
 
-from analysis.tables.layout import PaperTable
-from analysis.tables.reading import DIFFERENCE, PUBLISHED, Entry
+from orch.analysis.tables.layout import PaperTable
+from orch.analysis.tables.reading import DIFFERENCE, PUBLISHED, Entry
 
 
 def render_markdown(table: PaperTable) -> str:

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from analysis.aggregate import Score, Status
-from analysis.agreement import is_beyond
-from analysis.comparison import Comparison
+from orch.analysis.aggregate import Score, Status
+from orch.analysis.agreement import is_beyond
+from orch.analysis.comparison import Comparison
 
 PARTIAL, DIVERGED, SOME_FAILED, TWICE, MISSING, FAILED, NOT_PLANNED = "*†‡§?×–"
 LEGEND = {

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from analysis.agreement import TOLERANCE, agreement
-from analysis.comparison import Comparison
-from analysis.published import TABLES, published_cells
-from analysis.tables import html, latex, markdown
-from analysis.tables.layout import PaperTable, lay_out
-from analysis.tables.terminal import render_terminal
-from orchestrator.errors import UnknownName
-from orchestrator.scales import Scale
+from orch.analysis.agreement import TOLERANCE, agreement
+from orch.analysis.comparison import Comparison
+from orch.analysis.published import TABLES, published_cells
+from orch.analysis.tables import html, latex, markdown
+from orch.analysis.tables.layout import PaperTable, lay_out
+from orch.analysis.tables.terminal import render_terminal
+from orch.core.errors import UnknownName
+from orch.sweeps.scales import Scale
 
 FORMATS = ("terminal", "markdown", "latex", "html")
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from analysis.tables.colour import background, ink
-from analysis.tables.layout import PaperTable, Section
-from analysis.tables.reading import DIFFERENCE, PUBLISHED, Entry
+from orch.analysis.tables.colour import background, ink
+from orch.analysis.tables.layout import PaperTable, Section
+from orch.analysis.tables.reading import DIFFERENCE, PUBLISHED, Entry
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -5,9 +5,9 @@ h_i^t = sum_jk W_ijk x_k^t h_j^{t-1},   that is   h^t = A_x h^{t-1}   with   (A_
 
 from torch import Tensor
 
-from models.network import BilinearFamily
-from models.recurrence import Normalisation, block_scan
-from models.tables import token_table
+from orch.models.network import BilinearFamily
+from orch.models.recurrence import Normalisation, block_scan
+from orch.models.token_tables import token_table
 
 
 class Network(BilinearFamily):

@@ -5,9 +5,9 @@
 
 from torch import Tensor
 
-from models.network import BilinearFamily
-from models.recurrence import Normalisation, block_scan
-from models.tables import token_table
+from orch.models.network import BilinearFamily
+from orch.models.recurrence import Normalisation, block_scan
+from orch.models.token_tables import token_table
 
 
 class Network(BilinearFamily):

@@ -6,8 +6,8 @@ A_x = W^(h1) diag((W^(x))^T x) (W^(h2))^T          `out` is W^(h1), `gate` is W^
 import torch
 from torch import Tensor
 
-from models.network import BilinearFamily
-from models.recurrence import Normalisation, factored_scan
+from orch.models.network import BilinearFamily
+from orch.models.recurrence import Normalisation, factored_scan
 
 
 class Network(BilinearFamily):

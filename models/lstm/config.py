@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from models.config import ModelConfig, Shape, Vocabulary, rnn_flops, rnn_shapes
+from orch.models.config import ModelConfig, Shape, Vocabulary, rnn_flops, rnn_shapes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -5,8 +5,8 @@ i, f, o = sigmoid(W x + U h + b), g = tanh(W x + U h + b);   c' = f c + i g;   h
 
 from torch import Tensor
 
-from models.network import TokenRNN
-from models.recurrence import lstm_scan
+from orch.models.network import TokenRNN
+from orch.models.recurrence import lstm_scan
 
 
 class Network(TokenRNN):

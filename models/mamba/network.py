@@ -15,10 +15,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from models.config import Vocabulary
-from models.mamba.config import Config
-from models.mamba.scan import convolve, kernel, scan
-from models.network import PerTrial
+from orch.models.config import Vocabulary
+from orch.models.mamba.config import Config
+from orch.models.mamba.scan import convolve, kernel, scan
+from orch.models.network import PerTrial
 
 __all__ = ["Network", "kernel"]
 

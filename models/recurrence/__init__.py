@@ -4,10 +4,10 @@ What makes them fast: the vocabulary is tiny, so whatever depends on the input a
 looked up; an operation serves all trials of a stack at once; and gradients are summed by matmuls.
 """
 
-from models.recurrence.blocks import block_scan
-from models.recurrence.elman import elman_scan
-from models.recurrence.factored import factored_scan
-from models.recurrence.lstm import lstm_scan
-from models.recurrence.normalisation import Normalisation
+from orch.models.recurrence.blocks import block_scan
+from orch.models.recurrence.elman import elman_scan
+from orch.models.recurrence.factored import factored_scan
+from orch.models.recurrence.lstm import lstm_scan
+from orch.models.recurrence.normalisation import Normalisation
 
 __all__ = ["Normalisation", "block_scan", "elman_scan", "factored_scan", "lstm_scan"]

@@ -7,10 +7,10 @@ before the first position and after the last, so that a block's components do.
 
 from torch import Tensor
 
-from models.recurrence.large_blocks import GatheredBlocks, GroupedBlocks, SummedBlocks
-from models.recurrence.normalisation import Normalisation
-from models.recurrence.scan import scan
-from models.recurrence.tokens import TokenSums, on_host, table_rows, with_identity
+from orch.models.recurrence.large_blocks import GatheredBlocks, GroupedBlocks, SummedBlocks
+from orch.models.recurrence.normalisation import Normalisation
+from orch.models.recurrence.scan import scan
+from orch.models.recurrence.tokens import TokenSums, on_host, table_rows, with_identity
 
 LARGEST_ELEMENTWISE_BLOCK = 4
 LARGEST_SUMMED_BLOCK = 128

@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
-from models.recurrence.reading import Position, Reading
-from models.recurrence.tokens import with_padding
+from orch.models.recurrence.reading import Position, Reading
+from orch.models.recurrence.tokens import with_padding
 
 
 def elman_scan(input_KRH: Tensor, hidden_KHH: Tensor, tokens_KBT: Tensor) -> Tensor:

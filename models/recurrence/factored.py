@@ -3,10 +3,10 @@
 import torch
 from torch import Tensor
 
-from models.recurrence.blocks import block_scan
-from models.recurrence.normalisation import Normalisation
-from models.recurrence.scan import scan
-from models.recurrence.tokens import TokenSums, table_rows, with_padding
+from orch.models.recurrence.blocks import block_scan
+from orch.models.recurrence.normalisation import Normalisation
+from orch.models.recurrence.scan import scan
+from orch.models.recurrence.tokens import TokenSums, table_rows, with_padding
 
 
 def factored_scan(

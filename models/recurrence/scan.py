@@ -5,8 +5,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from models.recurrence.normalisation import Normalisation
-from models.recurrence.tokens import TokenSums, table_rows, with_padding
+from orch.models.recurrence.normalisation import Normalisation
+from orch.models.recurrence.tokens import TokenSums, table_rows, with_padding
 
 
 class Transition(Protocol):

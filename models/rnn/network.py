@@ -5,8 +5,8 @@ h' = tanh(W x + U h + b)
 
 from torch import Tensor
 
-from models.network import TokenRNN
-from models.recurrence import elman_scan
+from orch.models.network import TokenRNN
+from orch.models.recurrence import elman_scan
 
 
 class Network(TokenRNN):

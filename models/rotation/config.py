@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from models.config import BilinearFamilyConfig, Shape
+from orch.models.config import BilinearFamilyConfig, Shape
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

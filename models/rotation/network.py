@@ -6,9 +6,9 @@ A_x = diag(R_2(theta_1(x)), ..., R_2(theta_{H/2}(x))),   theta(x) = W x
 import torch
 from torch import Tensor
 
-from models.network import BilinearFamily
-from models.recurrence import Normalisation, block_scan
-from models.tables import token_table
+from orch.models.network import BilinearFamily
+from orch.models.recurrence import Normalisation, block_scan
+from orch.models.token_tables import token_table
 
 
 class Network(BilinearFamily):

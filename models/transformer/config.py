@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from models.config import ModelConfig, Shape, Vocabulary
-from orchestrator.settings import setting
+from orch.core.settings import setting
+from orch.models.config import ModelConfig, Shape, Vocabulary
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -6,9 +6,9 @@ x' = x + attention(norm(x));   x'' = x' + mlp(norm(x'));   logits = E norm(x'') 
 import torch
 from torch import Tensor, nn
 
-from models.config import Vocabulary
-from models.network import PerTrial
-from models.transformer.config import Config
+from orch.models.config import Vocabulary
+from orch.models.network import PerTrial
+from orch.models.transformer.config import Config
 
 
 def _causal(tokens_BT: Tensor) -> Tensor:

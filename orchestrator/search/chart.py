@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from orchestrator.search.history import PointState, Told
+from orch.search.history import PointState, Told
 
 HEIGHT = 8
 WIDTH = 72

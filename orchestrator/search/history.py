@@ -12,10 +12,10 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from orchestrator.errors import OrchError
-from orchestrator.search.question import Question
-from orchestrator.search.space import Params, canonical_point
-from orchestrator.store import Store
+from orch.core.errors import OrchError
+from orch.search.space import Params, canonical_point
+from orch.search.spec import Question
+from orch.store import Store
 
 FOLDER = "searches"
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from statistics import fmean, median
 from typing import Any
 
-from orchestrator.errors import UnknownName
-from orchestrator.trial import Trial
+from orch.core.errors import UnknownName
+from orch.sweeps.trial import Trial
 
 AGGREGATES: dict[str, Callable[[Iterable[float]], float]] = {"mean": fmean, "median": median, "min": min, "max": max}
 """Ways to make one number of the seeds' numbers."""

@@ -5,12 +5,12 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from orchestrator.failure import TrialError
-from orchestrator.log import worker_log
-from orchestrator.search.objective import Objective
-from orchestrator.search.validations import Curve, combined
-from orchestrator.store import Outcome, Store
-from orchestrator.worker import Unit, UnitRun
+from orch.running.failures import TrialError
+from orch.running.log import worker_log
+from orch.running.worker import Unit, UnitRun
+from orch.search.objective import Objective
+from orch.search.validations import Curve, combined
+from orch.store import Outcome, Store
 
 
 class PointUnit(Unit):

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from orchestrator.search.history import Point
-from orchestrator.work import Listener, Work
+from orch.running.units import Listener, Work
+from orch.search.history import Point
 
 
 @dataclass

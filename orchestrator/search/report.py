@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from orchestrator.errors import OrchError
-from orchestrator.search.history import History, Point, PointState, Told, recorded_searches
-from orchestrator.search.question import Question
-from orchestrator.search.run import make_strategy
-from orchestrator.search.smallest import Comparison, Smallest, compare
-from orchestrator.search.space import describe_point
-from orchestrator.store import Store
+from orch.core.errors import OrchError
+from orch.search.history import History, Point, PointState, Told, recorded_searches
+from orch.search.run import make_strategy
+from orch.search.smallest import Comparison, Smallest, compare
+from orch.search.space import describe_point
+from orch.search.spec import Question
+from orch.store import Store
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,16 +4,16 @@ import itertools
 import time
 from collections.abc import Callable
 
-from orchestrator.errors import OrchError
-from orchestrator.lease import Lease
-from orchestrator.search.history import History, record_question
-from orchestrator.search.question import MOST_LOOKED_AT, Question
-from orchestrator.search.session import SearchSession, Summary
-from orchestrator.search.smallest import Smallest
-from orchestrator.search.space import Params
-from orchestrator.search.strategy import Best, Strategy
-from orchestrator.session import Options, check_holders
-from orchestrator.store import Store
+from orch.core.errors import OrchError
+from orch.running.lease import Lease
+from orch.running.session import Options, check_holders
+from orch.search.history import History, record_question
+from orch.search.search_session import SearchSession, Summary
+from orch.search.smallest import Smallest
+from orch.search.space import Params
+from orch.search.spec import MOST_LOOKED_AT, Question
+from orch.search.strategy import Best, Strategy
+from orch.store import Store
 
 POINTS = 20
 POINTS_PER_VALUE = 5
@@ -52,7 +52,7 @@ def run_search(
     question: Question, num_points: int, store: Store, options: Options, say: Callable[[str], None]
 ) -> Summary:
     """Train what the search still lacks."""
-    from orchestrator.machines import connect, disconnect
+    from orch.running.machines import connect, disconnect
 
     started = time.monotonic()
     strategy = make_strategy(question, num_points)

@@ -9,9 +9,9 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from orchestrator.search.history import Point, PointState, Told
-from orchestrator.search.space import Value
-from orchestrator.search.strategy import Ask
+from orch.search.history import Point, PointState, Told
+from orch.search.space import Value
+from orch.search.strategy import Ask
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import models
-import tasks
-from orchestrator.errors import InvalidSettings, UnknownName
-from orchestrator.settings import field_types
-from orchestrator.trial import Trial
+from orch import models, tasks
+from orch.core.errors import InvalidSettings, UnknownName
+from orch.core.settings import field_types
+from orch.sweeps.trial import Trial
 
 Value = int | float | bool | str
 Params = dict[str, Value]

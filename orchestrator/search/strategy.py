@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from orchestrator.search.history import Point, PointState, Told
-from orchestrator.search.space import Params
+from orch.search.history import Point, PointState, Told
+from orch.search.space import Params
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,17 +16,17 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from ray.tune.schedulers import ASHAScheduler, FIFOScheduler, TrialScheduler
 from ray.tune.search.optuna import OptunaSearch
 
-from orchestrator import driver
-from orchestrator.errors import OrchError
-from orchestrator.failure import worth_another_try
-from orchestrator.machines import Machines
-from orchestrator.search.history import Point, PointState, Told
-from orchestrator.search.point_run import PointRun
-from orchestrator.search.points import Points, PointWork
-from orchestrator.search.question import REDUCTION, Question
-from orchestrator.search.space import Dimension, Params, Space, Value
-from orchestrator.work import Work
-from orchestrator.worker import Unit
+from orch.core.errors import OrchError
+from orch.running import driver
+from orch.running.failures import worth_another_try
+from orch.running.machines import Machines
+from orch.running.units import Work
+from orch.running.worker import Unit
+from orch.search.history import Point, PointState, Told
+from orch.search.point_run import PointRun
+from orch.search.points import Points, PointWork
+from orch.search.space import Dimension, Params, Space, Value
+from orch.search.spec import REDUCTION, Question
 
 
 def suggest(

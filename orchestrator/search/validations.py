@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 
-from orchestrator.search.objective import Objective
+from orch.search.objective import Objective
 
 Curve = Sequence[tuple[int, float]]
 """Step and validation accuracy of one trial, in order."""

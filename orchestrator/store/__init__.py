@@ -10,13 +10,13 @@ Below the root:
   damaged/                               parts that could not be read, set aside
 """
 
-from orchestrator.store.attempt import Event, Outcome
-from orchestrator.store.columns import SCHEMAS
-from orchestrator.store.compaction import CompactionReport
-from orchestrator.store.credentials import scrub
-from orchestrator.store.rows import curve_rows, trial_row
-from orchestrator.store.shelf import StoreWarning
-from orchestrator.store.store import DEFAULT_STORE, Store
+from orch.store.attempts import Event, Outcome
+from orch.store.columns import SCHEMAS
+from orch.store.compaction import CompactionReport
+from orch.store.credentials import scrub
+from orch.store.store import DEFAULT_STORE, Store
+from orch.store.table_reader import StoreWarning
+from orch.store.trial_rows import curve_rows, trial_row
 
 __all__ = [
     "DEFAULT_STORE",

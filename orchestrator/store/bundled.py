@@ -5,12 +5,11 @@
 
 from pathlib import Path
 
-import analysis
-from orchestrator.errors import OrchError, StoreReadOnly
-from orchestrator.store.local import LocalFiles
+from orch.core.errors import OrchError, StoreReadOnly
+from orch.store.local_files import LocalFiles
 
 BUNDLED = "bundled"
-FOLDER = Path(analysis.__file__).parent / BUNDLED
+FOLDER = Path(__file__).parents[1] / "analysis" / BUNDLED
 
 
 class BundledFiles(LocalFiles):

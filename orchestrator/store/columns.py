@@ -13,10 +13,9 @@ from typing import Any
 
 import pyarrow as pa
 
-import models
-import tasks
-from orchestrator.settings import describe, field_types
-from orchestrator.trial import Trial
+from orch import models, tasks
+from orch.core.settings import describe, field_types
+from orch.sweeps.trial import Trial
 
 TIME = pa.timestamp("us", tz="UTC")
 _LENGTH_SCORE = pa.struct(

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from orchestrator.store.crash import crash_point
-from orchestrator.store.part import LEVELS, DamagedPart, Part, encode, new_path
-from orchestrator.store.shelf import Shelf
-from orchestrator.store.union import conform, union
-from orchestrator.store.unique import unique
+from orch.store.crash_points import crash_point
+from orch.store.deduplication import unique
+from orch.store.part import LEVELS, DamagedPart, Part, encode, new_path
+from orch.store.schema_union import conform, union
+from orch.store.table_reader import Shelf
 
 LARGE_BYTES = 128 << 20
 LARGE_ROWS = 1_000_000

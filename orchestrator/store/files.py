@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
-from orchestrator.errors import StoreFull, StoreUnreachable
-from orchestrator.store.credentials import scrub
+from orch.core.errors import StoreFull, StoreUnreachable
+from orch.store.credentials import scrub
 
 
 class Files(Protocol):
@@ -49,15 +49,15 @@ class Files(Protocol):
 
 def open_files(location: str) -> Files:
     """Opens nothing yet on a local file system, and creates nothing."""
-    from orchestrator.store.bundled import BUNDLED, BundledFiles
-    from orchestrator.store.local import LocalFiles
+    from orch.store.bundled import BUNDLED, BundledFiles
+    from orch.store.local_files import LocalFiles
 
     if location == BUNDLED:
         return BundledFiles()
     if location.startswith("file://"):
         return LocalFiles(unquote(urlsplit(location).path), location)
     if "://" in location:
-        from orchestrator.store.remote import RemoteFiles
+        from orch.store.bucket_files import RemoteFiles
 
         return RemoteFiles(location)
     return LocalFiles(location, location)

@@ -17,9 +17,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from orchestrator.errors import StoreTooNew, UnknownName
-from orchestrator.store.columns import SCHEMAS
-from orchestrator.store.lines import KEY, make_note
+from orch.core.errors import StoreTooNew, UnknownName
+from orch.store.columns import SCHEMAS
+from orch.store.footer_rows import KEY, make_note
 
 SCHEMA_VERSION = 1
 """Raise it when a column's meaning changes. A new column needs no new version: where it is missing it reads as null."""

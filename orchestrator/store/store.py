@@ -10,18 +10,18 @@ from typing import Any
 
 import pyarrow as pa
 
-from orchestrator.errors import StoreUnreachable, UnknownName
-from orchestrator.store.attempt import attempt_row
-from orchestrator.store.bundled import BUNDLED
-from orchestrator.store.cache import PartCache
-from orchestrator.store.columns import SCHEMAS
-from orchestrator.store.compaction import CompactionReport, compact
-from orchestrator.store.crash import crash_point
-from orchestrator.store.files import open_files
-from orchestrator.store.part import encode, new_path, to_table
-from orchestrator.store.shelf import Shelf
-from orchestrator.store.union import conform
-from orchestrator.store.unique import standing, standing_curves
+from orch.core.errors import StoreUnreachable, UnknownName
+from orch.store.attempts import attempt_row
+from orch.store.bundled import BUNDLED
+from orch.store.columns import SCHEMAS
+from orch.store.compaction import CompactionReport, compact
+from orch.store.crash_points import crash_point
+from orch.store.deduplication import standing, standing_curves
+from orch.store.files import open_files
+from orch.store.part import encode, new_path, to_table
+from orch.store.part_cache import PartCache
+from orch.store.schema_union import conform
+from orch.store.table_reader import Shelf
 
 DEFAULT_STORE = "runs"
 

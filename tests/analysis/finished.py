@@ -4,9 +4,9 @@ import dataclasses
 import datetime
 from typing import Any
 
-from orchestrator.result import CurvePoint, Result, StopReason
-from orchestrator.store import Store, curve_rows, trial_row
-from orchestrator.trial import Trial, make_trial
+from orch.store import Store, curve_rows, trial_row
+from orch.sweeps.result import CurvePoint, Result, StopReason
+from orch.sweeps.trial import Trial, make_trial
 
 START = datetime.datetime(2025, 1, 1, tzinfo=datetime.UTC)
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from analysis.comparison import compare
-from orchestrator.scales import Scale
+from orch.analysis.comparison import compare
+from orch.sweeps.scales import Scale
 
 
 def invented_row(trial_id: str = "one", rate: float = 1e-3, seed: int = 0, **values: Any) -> dict[str, Any]:

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from analysis.aggregate import COLUMNS, Status, summarise
-from orchestrator.store.columns import SCHEMAS
+from orch.analysis.aggregate import COLUMNS, Status, summarise
+from orch.store.columns import SCHEMAS
 from tests.analysis.invented import invented_row
 
 

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 import torch
 
-from analysis.angles import Rotations, angles, harmonics, head_weights, read_rotations, rotations
-from models.network import build
-from models.rotation.network import Network
-from orchestrator.errors import DamagedFile
-from orchestrator.saved import model_bytes
-from orchestrator.training import train
+from orch.analysis.angles import Rotations, angles, harmonics, head_weights, read_rotations, rotations
+from orch.core.errors import DamagedFile
+from orch.models.network import build
+from orch.models.rotation.network import Network
+from orch.training.checkpoints import model_bytes
+from orch.training.train import train
 from tests.small import small_trial
 
 

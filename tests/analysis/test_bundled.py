@@ -6,15 +6,15 @@ import json
 import pytest
 from click.testing import CliRunner
 
-import analysis
-from analysis.bundle import bundle
-from orchestrator.cli import main
-from orchestrator.errors import OrchError, StoreReadOnly
-from orchestrator.experiments import demo
-from orchestrator.scales import LAPTOP
-from orchestrator.selection import Results
-from orchestrator.store import Store, bundled
-from orchestrator.sweeps import SWEEPS
+from orch import analysis
+from orch.analysis.bundle import bundle
+from orch.cli import main
+from orch.core.errors import OrchError, StoreReadOnly
+from orch.store import Store, bundled
+from orch.sweeps.experiments import demo
+from orch.sweeps.registry import SWEEPS
+from orch.sweeps.scales import LAPTOP
+from orch.sweeps.selection import Results
 from tests.analysis.finished import finish, trials
 
 NOW = datetime.datetime(2025, 1, 1, tzinfo=datetime.UTC)

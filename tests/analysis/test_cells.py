@@ -3,9 +3,9 @@ import math
 import pyarrow as pa
 import pytest
 
-from analysis.aggregate import summarise
-from analysis.cells import REVISIONS, WITHIN, cells_schema, cells_table
-from orchestrator.store import SCHEMAS, Store
+from orch.analysis.aggregate import summarise
+from orch.analysis.cells import REVISIONS, WITHIN, cells_schema, cells_table
+from orch.store import SCHEMAS, Store
 from tests.analysis.finished import finish, trials
 
 

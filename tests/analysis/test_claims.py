@@ -13,23 +13,23 @@ import pytest
 from click.testing import CliRunner
 from safetensors.numpy import save
 
-import analysis
-from analysis.claims import CLAIMS, DEMO, Claim, Verdict, ask_published, ask_store, evidence_text, verdict_text
-from analysis.claims.comparing import Exceeds, NoWorse
-from analysis.claims.condition import Outcome, number
-from analysis.claims.evidence import Answer, Evidence, Question, store_evidence
-from analysis.claims.verdict import Judgement, judge
-from analysis.figures import figures
-from analysis.published import Key
-from analysis.report.collect import collect
-from analysis.report.page import page
-from orchestrator.cli import main
-from orchestrator.errors import OrchError, UnknownName
-from orchestrator.experiments import demo
-from orchestrator.scales import LAPTOP, PAPER
-from orchestrator.selection import Results
-from orchestrator.store import Store
-from orchestrator.sweeps import SWEEPS
+from orch import analysis
+from orch.analysis.claims import CLAIMS, DEMO, Claim, Verdict, ask_published, ask_store, evidence_text, verdict_text
+from orch.analysis.claims.comparing import Exceeds, NoWorse
+from orch.analysis.claims.condition import Outcome, number
+from orch.analysis.claims.evidence import Answer, Evidence, Question, store_evidence
+from orch.analysis.claims.verdict import Judgement, judge
+from orch.analysis.figures import figures
+from orch.analysis.published import Key
+from orch.analysis.report.collect import collect
+from orch.analysis.report.page import page
+from orch.cli import main
+from orch.core.errors import OrchError, UnknownName
+from orch.store import Store
+from orch.sweeps.experiments import demo
+from orch.sweeps.registry import SWEEPS
+from orch.sweeps.scales import LAPTOP, PAPER
+from orch.sweeps.selection import Results
 from tests.analysis.finished import finish
 
 BY_ID = {claim.id: claim for claim in CLAIMS}
@@ -306,7 +306,7 @@ def test_a_terminal_shows_a_table_as_wide_as_it_is(demo_store):
     program = (
         "import os, pty, sys\n"
         "os.environ |= {'COLUMNS': '90', 'TERM': 'xterm'}\n"
-        f"sys.exit(pty.spawn([sys.executable, '-m', 'orchestrator.cli', 'claims', '--store', {demo_store.uri!r}]))"
+        f"sys.exit(pty.spawn([sys.executable, '-m', 'orch', 'claims', '--store', {demo_store.uri!r}]))"
     )
     shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert "Claims at demo scale: 6 supported, 0 contradicted" in shown

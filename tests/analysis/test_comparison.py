@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from analysis.aggregate import METRICS, Status
-from analysis.agreement import agreement, disagreements
-from analysis.comparison import compare
-from analysis.published import TABLES
-from orchestrator.scales import LAPTOP, PAPER, SCALES, SMOKE
+from orch.analysis.aggregate import METRICS, Status
+from orch.analysis.agreement import agreement, disagreements
+from orch.analysis.comparison import compare
+from orch.analysis.published import TABLES
+from orch.sweeps.scales import LAPTOP, PAPER, SCALES, SMOKE
 from tests.analysis.invented import invented_results, invented_row
 
 

@@ -21,10 +21,10 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from analysis import names
-from analysis.angles import Rotations
-from analysis.comparison import compare
-from analysis.figures import (
+from orch.analysis import names
+from orch.analysis.angles import Rotations
+from orch.analysis.comparison import compare
+from orch.analysis.figures import (
     Gallery,
     axes,
     factors,
@@ -38,23 +38,23 @@ from analysis.figures import (
     shade,
     svg_element,
 )
-from analysis.figures import data_efficiency as efficiency
-from analysis.figures.entry import Entry, entries
-from analysis.figures.saving import to_bytes
-from analysis.figures.style import TEXT_SIZE, looks
-from analysis.published import OOD, published_cells
-from orchestrator.cell import Cell
-from orchestrator.errors import UnknownName
-from orchestrator.experiments import main as main_sweep
-from orchestrator.result import CurvePoint, Result, StopReason
-from orchestrator.saved import model_bytes
-from orchestrator.scales import LAPTOP, PAPER, SMOKE, Scale
-from orchestrator.selection import Results, Row
-from orchestrator.store import Store, curve_rows, trial_row
-from orchestrator.store.bundled import BUNDLED
-from orchestrator.sweeps import SWEEPS
-from orchestrator.training import train
-from orchestrator.trial import Trial
+from orch.analysis.figures import data_efficiency as efficiency
+from orch.analysis.figures.entry import Entry, entries
+from orch.analysis.figures.saving import to_bytes
+from orch.analysis.figures.style import TEXT_SIZE, looks
+from orch.analysis.published import OOD, published_cells
+from orch.core.errors import UnknownName
+from orch.store import Store, curve_rows, trial_row
+from orch.store.bundled import BUNDLED
+from orch.sweeps.cell import Cell
+from orch.sweeps.experiments import main as main_sweep
+from orch.sweeps.registry import SWEEPS
+from orch.sweeps.result import CurvePoint, Result, StopReason
+from orch.sweeps.scales import LAPTOP, PAPER, SMOKE, Scale
+from orch.sweeps.selection import Results, Row
+from orch.sweeps.trial import Trial
+from orch.training.checkpoints import model_bytes
+from orch.training.train import train
 from tests.analysis.invented import invented_row
 
 SWEEPS_WITH_FIGURES = ("main", "param-matched", "dihedral", "factors", "data-efficiency", "angles")
@@ -472,8 +472,8 @@ def test_drawing_imports_neither_torch_nor_ray_nor_pyplot(store: Store, tmp_path
     program = (
         "import sys\n"
         "from analysis.figures import figures, save\n"
-        "from orchestrator.scales import SMOKE\n"
-        "from orchestrator.store import Store\n"
+        "from orch.sweeps.scales import SMOKE\n"
+        "from orch.store import Store\n"
         "assert 'matplotlib' not in sys.modules\n"
         f"for drawing in figures(Store.open({store.uri!r}), SMOKE, ['angles', 'factors']).drawings:\n"
         f"    save(drawing.figure, {str(tmp_path)!r} + '/' + drawing.name + '.svg')\n"

@@ -4,10 +4,10 @@ from collections import Counter
 
 import pytest
 
-from analysis.comparison import compare
-from analysis.published import SPLITS, TABLES, published_cells
-from orchestrator.scales import PAPER
-from orchestrator.sweeps import SWEEPS
+from orch.analysis.comparison import compare
+from orch.analysis.published import SPLITS, TABLES, published_cells
+from orch.sweeps.registry import SWEEPS
+from orch.sweeps.scales import PAPER
 
 SIZES = {
     "main": 540,

@@ -13,12 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from analysis.query import run, sandbox
-from analysis.statement import parse
-from analysis.study import VIEWS, view_schema
-from orchestrator.cli import main
-from orchestrator.errors import InvalidQuery
-from orchestrator.store import Store
+from orch.analysis.query import run, sandbox
+from orch.analysis.sql_statement import parse
+from orch.analysis.study import VIEWS, view_schema
+from orch.cli import main
+from orch.core.errors import InvalidQuery
+from orch.store import Store
 from tests.analysis.finished import finish, trials
 
 
@@ -397,7 +397,7 @@ def test_a_view_has_the_columns_that_the_schema_explains(location, view):
 
 def test_a_query_imports_no_more_than_it_needs(location):
     code = (
-        "import sys; from orchestrator.cli import main\n"
+        "import sys; from orch.cli import main\n"
         f"try: main(['query', 'SELECT model, avg(ood_accuracy) FROM trials JOIN cells USING (model) GROUP BY 1',"
         f" '--store', {location!r}])\nexcept SystemExit as end: assert not end.code\n"
         "heavy = {'torch', 'ray', 'transformers', 'pandas', 'matplotlib', 'rich', 'safetensors'}\n"

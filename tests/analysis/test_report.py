@@ -8,14 +8,14 @@ import matplotlib.image
 import pytest
 from click.testing import CliRunner
 
-from analysis.figures import figures
-from analysis.published import TABLES
-from analysis.report.collect import collect
-from analysis.report.page import page
-from analysis.tables import FORMATS, render
-from orchestrator.cli import main
-from orchestrator.scales import SMOKE
-from orchestrator.store import Store
+from orch.analysis.figures import figures
+from orch.analysis.published import TABLES
+from orch.analysis.report.collect import collect
+from orch.analysis.report.page import page
+from orch.analysis.tables import FORMATS, render
+from orch.cli import main
+from orch.store import Store
+from orch.sweeps.scales import SMOKE
 from tests.browser import rendered, screenshot
 from tests.engine.conftest import Sweeps
 

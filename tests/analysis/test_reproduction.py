@@ -7,20 +7,20 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from analysis import load
-from analysis.aggregate import METRICS
-from analysis.agreement import TOLERANCE, agreement, is_attempted
-from analysis.comparison import compare
-from analysis.report.reproduction import reproduction_section
-from analysis.reproduction import Outcome, reproduction
-from analysis.views import REPRODUCED, TALLIES, reproduced_table, tally_table
-from orchestrator.cli import main
-from orchestrator.commands import reproduction as command
-from orchestrator.errors import OrchError, UnknownName
-from orchestrator.experiments import factors
-from orchestrator.scales import LAPTOP, PAPER
-from orchestrator.selection import LEARNED, Results
-from orchestrator.store import Store
+from orch.analysis import load
+from orch.analysis.aggregate import METRICS
+from orch.analysis.agreement import TOLERANCE, agreement, is_attempted
+from orch.analysis.comparison import compare
+from orch.analysis.report.reproduction import reproduction_section
+from orch.analysis.reproduction import Outcome, reproduction
+from orch.analysis.views import REPRODUCED, TALLIES, reproduced_table, tally_table
+from orch.cli import main
+from orch.cli import reproduction as command
+from orch.core.errors import OrchError, UnknownName
+from orch.store import Store
+from orch.sweeps.experiments import factors
+from orch.sweeps.scales import LAPTOP, PAPER
+from orch.sweeps.selection import LEARNED, Results
 from tests.analysis.finished import finish
 from tests.analysis.invented import invented_results, invented_row
 

@@ -8,18 +8,18 @@ import math
 import pytest
 from click.testing import CliRunner
 
-from analysis import load
-from analysis.aggregate import summarise
-from analysis.results import BY, SCORES, results
-from orchestrator.cli import main
-from orchestrator.commands.results import METRICS
-from orchestrator.errors import InvalidSettings
-from orchestrator.plan import make_plan
-from orchestrator.scales import SMOKE
-from orchestrator.selection import Results
-from orchestrator.store import Store
-from orchestrator.sweep import Request, record
-from orchestrator.sweeps import expand
+from orch.analysis import load
+from orch.analysis.aggregate import summarise
+from orch.analysis.results import BY, SCORES, results
+from orch.cli import main
+from orch.cli.results import METRICS
+from orch.core.errors import InvalidSettings
+from orch.planning.plan import make_plan
+from orch.running.run_sweeps import Request, record
+from orch.store import Store
+from orch.sweeps.registry import expand
+from orch.sweeps.scales import SMOKE
+from orch.sweeps.selection import Results
 from tests.analysis.finished import START, finish, trials
 from tests.analysis.invented import invented_row
 

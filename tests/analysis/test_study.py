@@ -5,11 +5,11 @@ import pyarrow as pa
 import pytest
 import torch
 
-import analysis
-from orchestrator.errors import OrchError, UnknownName
-from orchestrator.saved import model_bytes
-from orchestrator.store import Store, curve_rows, trial_row
-from orchestrator.training import train
+from orch import analysis
+from orch.core.errors import OrchError, UnknownName
+from orch.store import Store, curve_rows, trial_row
+from orch.training.checkpoints import model_bytes
+from orch.training.train import train
 from tests.analysis.finished import finish, trials
 from tests.small import small_trial
 
@@ -61,9 +61,9 @@ def test_the_plan_has_every_trial_of_a_scale_and_how_far_it_is(store):
 
 
 def test_the_comparison_puts_ours_beside_the_published(tmp_path):
-    from orchestrator.scales import SMOKE
-    from orchestrator.selection import Results
-    from orchestrator.sweeps import SWEEPS
+    from orch.sweeps.registry import SWEEPS
+    from orch.sweeps.scales import SMOKE
+    from orch.sweeps.selection import Results
 
     store = Store.open(tmp_path)
     cell = next(iter(SWEEPS["main"].cells(SMOKE, Results.none())))

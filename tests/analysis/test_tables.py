@@ -9,9 +9,9 @@ from html.parser import HTMLParser
 
 import pytest
 
-from analysis.comparison import compare
-from analysis.published import TABLES
-from analysis.tables import (
+from orch.analysis.comparison import compare
+from orch.analysis.published import TABLES
+from orch.analysis.tables import (
     FORMATS,
     READINGS,
     disagreement_rows,
@@ -21,12 +21,12 @@ from analysis.tables import (
     render_all,
     stylesheet,
 )
-from analysis.tables.colour import DARK, LIGHT, NUM_STEPS, background, contrast, ink, luminance
-from analysis.tables.latex import MOST_LINES, PREAMBLE
-from analysis.tables.latex import escape as escape_latex
-from analysis.tables.markdown import escape as escape_markdown
-from orchestrator.errors import UnknownName
-from orchestrator.scales import LAPTOP, PAPER, SMOKE
+from orch.analysis.tables.colour import DARK, LIGHT, NUM_STEPS, background, contrast, ink, luminance
+from orch.analysis.tables.latex import MOST_LINES, PREAMBLE
+from orch.analysis.tables.latex import escape as escape_latex
+from orch.analysis.tables.markdown import escape as escape_markdown
+from orch.core.errors import UnknownName
+from orch.sweeps.scales import LAPTOP, PAPER, SMOKE
 from tests.analysis.invented import invented_results
 
 SCRIPT = "<script>alert('&')</script>"

@@ -47,7 +47,7 @@ class Cluster:
             uv.write_text(UV)
             uv.chmod(0o755)
             with open(hosts.home(name) / ".bashrc", "a") as file:
-                file.write(f"export PYTHONPATH=$HOME/orch:{ROOT}\n")
+                file.write(f"export PYTHONPATH=$HOME/orch/src:{ROOT}\n")
 
     def _filled_in(self) -> str:
         hosts = self.hosts

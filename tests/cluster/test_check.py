@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from cluster.check import Report, check_launcher
-from orchestrator.cli import main
+from orch.cli import main
+from orch.cluster.check import Report, check_launcher
 from tests.cluster.filled import A100, EDITS, LOCAL, SLURM, replace
 from tests.cluster.hosts import ROOT
 

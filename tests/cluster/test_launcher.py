@@ -1,14 +1,13 @@
 """What a launcher file says, and what its machines cost."""
 
 import subprocess
-import tomllib
 from dataclasses import replace as changed
 
 import pytest
 
-from cluster.launcher import Launcher, read_launcher
-from cluster.prices import INSTANCES, gpus_per_worker, hourly_cost
-from cluster.versions import find_versions
+from orch.cluster.launcher import Launcher, read_launcher
+from orch.cluster.prices import INSTANCES, gpus_per_worker, hourly_cost
+from orch.cluster.versions import find_versions
 from tests.cluster.filled import A100, EDITS, LOCAL, SLURM, replace
 from tests.cluster.hosts import ROOT
 
@@ -79,9 +78,10 @@ def test_kernels_that_would_be_compiled_are_noticed(command):
 def test_every_package_is_shipped_and_nothing_private(file, monkeypatch):
     monkeypatch.chdir(ROOT)
     mounts = read_launcher(file).file_mounts
-    packages = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
-    for package in packages:
-        assert mounts[f"~/orch/{package.split('.')[0]}"] == package.split(".")[0]
+    linked = {path.resolve().relative_to(ROOT) for path in (ROOT / "orchestrator").iterdir() if path.is_symlink()}
+    assert linked
+    for folder in (*map(str, linked), "orchestrator", "src"):
+        assert mounts[f"~/orch/{folder}"] == folder
     assert not {".", ".git", ".venv", "runs"} & set(mounts.values())
 
 

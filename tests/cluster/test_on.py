@@ -12,17 +12,17 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from cluster.shipment import PACKAGES
-from orchestrator.lease import Lease
-from orchestrator.plan import make_plan
-from orchestrator.provenance import COMMIT_VARIABLE
-from orchestrator.store import Store
+from orch.planning.plan import make_plan
+from orch.running.lease import Lease
+from orch.running.provenance import COMMIT_VARIABLE
+from orch.store import Store
 from tests.cluster.conftest import Cluster
 from tests.cluster.hosts import ROOT
 from tests.engine.conftest import wait_for
 
 pytestmark = pytest.mark.cluster
 
+FOLDERS = ("analysis", "cluster", "models", "orchestrator", "src", "tasks")
 FILES = ("pyproject.toml", "constraints.txt", "README.md", "LICENSE")
 EDIT = """
 PACKAGES = (*PACKAGES, "click")
@@ -38,17 +38,18 @@ class Outside:
         self.folder = cluster.hosts.folder / "project"
         self.file = cluster.hosts.folder / "on.yaml"
         self.file.write_text(cluster.file.read_text().replace(cluster.store, str(store)))
-        for package in PACKAGES:
-            shutil.copytree(ROOT / package, self.folder / package, ignore=shutil.ignore_patterns("__pycache__"))
+        ignore = shutil.ignore_patterns("__pycache__", "*.egg-info")
+        for name in FOLDERS:
+            shutil.copytree(ROOT / name, self.folder / name, symlinks=True, ignore=ignore)
         for name in FILES:
             shutil.copy(ROOT / name, self.folder)
-        with open(self.folder / "orchestrator" / "provenance.py", "a") as file:
+        with open(self.folder / "orchestrator" / "running" / "provenance.py", "a") as file:
             file.write(EDIT)
 
     def start(self, words: str) -> subprocess.Popen[str]:
         """`orch WORDS --on FILE`, its process id left in a file."""
-        environment = f"PYTHONPATH={self.folder} {COMMIT_VARIABLE}=c0ffee+ PYTHONUNBUFFERED=1"
-        command = f"{environment} python -m orchestrator.cli {words} --on {self.file}"
+        environment = f"PYTHONPATH={self.folder}/src {COMMIT_VARIABLE}=c0ffee+ PYTHONUNBUFFERED=1"
+        command = f"{environment} python -m orch {words} --on {self.file}"
         return self.hosts.login(self.hosts.outside, f"cd {self.folder}; echo $$ > ~/pid; exec env {command}")
 
     def orch(self, words: str, expect: int = 0) -> str:

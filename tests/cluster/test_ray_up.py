@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from orchestrator.plan import make_plan
-from orchestrator.store import Store
+from orch.planning.plan import make_plan
+from orch.store import Store
 from tests.cluster.conftest import Cluster
 from tests.engine.conftest import wait_for
 
@@ -23,8 +23,8 @@ ray.init(log_to_driver=False)
 
 @ray.remote
 def where():
-    import orchestrator
-    return os.uname().nodename, orchestrator.__file__
+    import orch
+    return os.uname().nodename, orch.__file__
 
 nodes = [node["NodeID"] for node in ray.nodes() if node["Alive"]]
 places = [NodeAffinitySchedulingStrategy(node, soft=False) for node in nodes]

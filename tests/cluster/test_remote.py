@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import tempfile
-import tomllib
 from collections.abc import Iterator
 from dataclasses import replace as changed
 from pathlib import Path
@@ -14,20 +13,20 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-import cluster.bill
-from cluster.bill import device_of
-from cluster.head import Head, HeadUnreachable, find_head
-from cluster.launcher import Launcher, read_launcher
-from cluster.prices import INSTANCES
-from cluster.remote import job_command
-from cluster.shipment import PACKAGES, pack, place
-from cluster.tunnel import tunnel
-from orchestrator.cli import main
-from orchestrator.commands._on import given_options, given_store
-from orchestrator.commands.sweep import sweep
-from orchestrator.errors import InvalidSettings
-from orchestrator.own import OwnCode
-from orchestrator.store import Store
+from orch.cli import main
+from orch.cli._on import given_options, given_store
+from orch.cli.sweep import sweep
+from orch.cluster import bill
+from orch.cluster.bill import device_of
+from orch.cluster.head import Head, HeadUnreachable, find_head
+from orch.cluster.launcher import Launcher, read_launcher
+from orch.cluster.on_cluster import job_command
+from orch.cluster.prices import INSTANCES
+from orch.cluster.shipment import pack, place
+from orch.cluster.tunnel import tunnel
+from orch.core.errors import InvalidSettings
+from orch.store import Store
+from orch.usercode import OwnCode
 from tests.cluster.amazon import Amazon
 from tests.cluster.filled import A100, EDITS, LOCAL, SLURM, replace
 from tests.cluster.hosts import ROOT
@@ -131,15 +130,11 @@ def test_a_slurm_script_is_for_sbatch(tmp_path):
 def test_a_job_gets_the_project_as_it_is_and_the_sweep_file_with_those_beside_it(tmp_path):
     code = OwnCode.read(ROOT / "examples" / "gated_sweep.py")
     pack(tmp_path, [code])
-    for path in ("orchestrator/cli.py", "models/rnn/network.py", "analysis/published/main.csv", "cluster/setup.sh"):
-        assert (tmp_path / path).read_bytes() == (ROOT / path).read_bytes()
+    for path in ("cli/train.py", "models/rnn/network.py", "analysis/published/main.csv", "cluster/setup.sh"):
+        assert (tmp_path / "orch" / path).read_bytes() == (ROOT / "src" / "orch" / path).read_bytes()
+    assert not [path for path in tmp_path.rglob("*") if path.is_symlink()]
     assert not list(tmp_path.rglob("__pycache__"))
     assert OwnCode.read(tmp_path / place(code)) == code
-
-
-def test_every_package_travels():
-    packages = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
-    assert {package.split(".")[0] for package in packages} == set(PACKAGES)
 
 
 def test_ssh_takes_the_key_the_user_and_the_way_of_the_file():
@@ -246,4 +241,4 @@ def test_a_plan_uses_what_was_measured_on_such_a_gpu(tmp_path, a100):
 
 
 def test_gpus_are_known_by_the_names_they_give_themselves():
-    assert doctest.testmod(cluster.bill).failed == 0
+    assert doctest.testmod(bill).failed == 0

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from orchestrator.plan import make_plan
-from orchestrator.store import Store
+from orch.planning.plan import make_plan
+from orch.store import Store
 from tests.cluster.filled import EDITS, SLURM, replace
 from tests.cluster.hosts import ROOT, Hosts, missing
 

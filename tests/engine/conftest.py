@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.store import Store
+from orch.store import Store
 
 ROOT = Path(__file__).parents[2]
 
@@ -34,7 +34,7 @@ class Sweeps:
         if faults is not None:
             more |= {"ORCH_TRAINING": "tests.engine.faults:open_training", "ORCH_FAULTS": json.dumps(faults)}
         process = subprocess.Popen(
-            [sys.executable, "-m", "orchestrator.cli", *arguments],
+            [sys.executable, "-m", "orch", *arguments],
             cwd=self.folder,
             env=os.environ | more,
             stdout=subprocess.PIPE,

@@ -8,8 +8,8 @@ import os
 import time
 from typing import Any
 
-from orchestrator import worker
-from orchestrator.trial import Trial
+from orch.running import worker
+from orch.sweeps.trial import Trial
 
 
 def open_training(trials: list[Trial], checkpoints: list[bytes | None], device: str) -> Any:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.store import Store
-from orchestrator.training import train
-from orchestrator.trial import Trial
+from orch.store import Store
+from orch.sweeps.trial import Trial
+from orch.training.train import train
 from tests.engine.conftest import wait_for
 
 SMOKE = ("--scale", "smoke", "--where", "task=modular_addition,modulus=2")
@@ -93,13 +93,13 @@ def test_each_kind_of_failure_is_recorded_and_only_those_trials_are_resumed(swee
 
 
 def test_a_diverged_trial_is_a_result(sweeps, monkeypatch):
-    from orchestrator.worker import UnitRun
+    from orch.running.worker import UnitRun
 
     trial = Trial.from_dict(dataclasses.replace(_any_trial(), learning_rate=1e38).to_dict())
     unit = {
         "trials": [trial.to_dict()], "attempts": {trial.id: "a1"}, "store": sweeps.location, "driver_id": "d",
         "device": "cpu", "threads": 1, "checkpoint_seconds": 60.0, "weights_limit": 0,
-        "training": "orchestrator.worker:open_training", "code": [], "git_commit": None, "git_dirty": None,
+        "training": "orch.running.worker:open_training", "code": [], "git_commit": None, "git_dirty": None,
     }  # fmt: skip
     run = UnitRun(unit)
     assert run.run_for(60)["done"]

@@ -8,7 +8,7 @@ from collections import Counter
 import pyarrow.parquet as pq
 import pytest
 
-from orchestrator.plan import make_plan
+from orch.planning.plan import make_plan
 from tests.engine.conftest import wait_for
 
 SIXTY = ("main", "--scale", "smoke", "--where", "model!=mamba", "--where", "layers!=2,4")

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from orchestrator.cli import main
-from orchestrator.own import use
-from orchestrator.sweep import find_trial
-from orchestrator.training import train
+from orch.cli import main
+from orch.running.run_sweeps import find_trial
+from orch.training.train import train
+from orch.usercode import use
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PART = ("--scale", "smoke", "--where", "modulus=2,task=resettable_addition", "--where", "model=gated,lstm")

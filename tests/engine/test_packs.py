@@ -5,12 +5,12 @@ import os
 import signal
 from collections import Counter
 
-from orchestrator.training import train
-from orchestrator.trial import Trial
+from orch.sweeps.trial import Trial
+from orch.training.train import train
 from tests.engine.conftest import wait_for
 
 TEN = """
-from orchestrator.cell import Cell
+from orch.sweeps.cell import Cell
 
 TITLE = "Ten trials alike in all but learning rate and seed"
 

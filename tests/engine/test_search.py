@@ -5,7 +5,7 @@ import signal
 from collections import Counter
 from pathlib import Path
 
-from orchestrator.store import Store
+from orch.store import Store
 from tests.engine.conftest import Sweeps, wait_for
 from tests.engine.test_kills import rows_on_disk
 

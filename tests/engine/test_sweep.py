@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.store import Store
+from orch.store import Store
 from tests.engine.bucket import s3_bucket
 
 SMALL = ("sweep", "main", "--scale", "smoke", "--where", "task=modular_addition", "--where", "model=rnn,lstm,rotation")

@@ -11,8 +11,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # run as a script, it finds the `tests` package
 
-import tasks
-from orchestrator.trial import TRAINER_REVISION, make_trial
+from orch import tasks
+from orch.sweeps.trial import TRAINER_REVISION, make_trial
 from tests.small import MODELS, small_trial
 
 VALUES = Path(__file__).with_name("values.json")
@@ -21,7 +21,7 @@ IDS = Path(__file__).with_name("ids.json")
 
 def measure(trial: Any) -> list[float]:
     """The mean loss of ten steps, the validation loss after them, and a long test: all that numerics can change."""
-    from orchestrator.training import train
+    from orch.training.train import train
 
     result = train(trial)
     losses = [value for point in result.curve for value in (point.train_loss, point.validation_loss)]

@@ -3,11 +3,10 @@
 import pytest
 import torch
 
-import models
-import tasks
-from models import Vocabulary
-from models.network import build
-from tasks.sampling import Sampler
+from orch import models, tasks
+from orch.models import Vocabulary
+from orch.models.network import build
+from orch.tasks.sampling import Sampler
 from tests.small import MODELS, SMALL
 
 every_model = pytest.mark.parametrize("name", MODELS)
@@ -99,5 +98,5 @@ def test_a_trial_computes_the_same_alone_and_in_a_stack(name):
 def test_a_models_name_is_its_folder(name):
     config = models.REGISTRY[name]
     assert config.name == name
-    assert config.__module__ == f"models.{name}.config"
+    assert config.__module__ == f"orch.models.{name}.config"
     assert isinstance(config.revision, int)

@@ -8,10 +8,10 @@ from torch import Tensor
 from torch.nn.functional import conv1d, cross_entropy, silu
 from transformers import MambaConfig, MambaForCausalLM
 
-from models import Vocabulary
-from models.mamba import network, scan
-from models.mamba.config import Config
-from models.network import build
+from orch.models import Vocabulary
+from orch.models.mamba import network, scan
+from orch.models.mamba.config import Config
+from orch.models.network import build
 
 VOCABULARY = Vocabulary(size=11, readable=9)
 

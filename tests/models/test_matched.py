@@ -3,13 +3,13 @@
 import csv
 from importlib import resources
 
-from models import Vocabulary
-from models.matched import MATCHED
-from tasks import REGISTRY
+from orch.models import Vocabulary
+from orch.models.matched import MATCHED
+from orch.tasks import REGISTRY
 
 
 def test_all_eight_published_parameter_counts_hold_exactly():
-    text = resources.files("analysis").joinpath("published", "param_counts.csv").read_text()
+    text = resources.files("orch.analysis").joinpath("published", "param_counts.csv").read_text()
     published = [int(row["parameters"]) for row in csv.DictReader(text.splitlines())]
     task = REGISTRY["modular_addition"](modulus=5)
     vocabulary = Vocabulary(task.vocabulary, task.num_readable)

@@ -5,13 +5,13 @@ import math
 import pytest
 import torch
 
-import models
-from models import Vocabulary
-from models.network import network_type
-from orchestrator.training import train
-from orchestrator.trial import make_trial
-from tasks import REGISTRY
-from tasks.sampling import Sampler
+from orch import models
+from orch.models import Vocabulary
+from orch.models.network import network_type
+from orch.sweeps.trial import make_trial
+from orch.tasks import REGISTRY
+from orch.tasks.sampling import Sampler
+from orch.training.train import train
 
 LENGTH = 500
 

@@ -5,13 +5,22 @@ import math
 import pytest
 import torch
 
-from models.recurrence import Normalisation, block_scan, blocks, elman_scan, factored_scan, lstm_scan, reading, tokens
-from models.recurrence.blocks import ElementwiseBlocks
-from models.recurrence.factored import FactoredTransition
-from models.recurrence.large_blocks import GatheredBlocks, GroupedBlocks, SummedBlocks
-from models.recurrence.scan import scan
-from tasks import REGISTRY
-from tasks.sampling import Sampler
+from orch.models.recurrence import (
+    Normalisation,
+    block_scan,
+    blocks,
+    elman_scan,
+    factored_scan,
+    lstm_scan,
+    reading,
+    tokens,
+)
+from orch.models.recurrence.blocks import ElementwiseBlocks
+from orch.models.recurrence.factored import FactoredTransition
+from orch.models.recurrence.large_blocks import GatheredBlocks, GroupedBlocks, SummedBlocks
+from orch.models.recurrence.scan import scan
+from orch.tasks import REGISTRY
+from orch.tasks.sampling import Sampler
 
 K, B = 3, 12
 TASK = REGISTRY["modular_addition"](modulus=5)
@@ -118,8 +127,8 @@ def test_factored_states_and_gradients_are_those_of_the_multiplied_out_table(kin
 
 def test_factored_multiplies_out_where_that_is_cheaper(monkeypatch, drawn):
     chosen = []
-    monkeypatch.setattr("models.recurrence.factored.block_scan", lambda *args: chosen.append("table"))
-    monkeypatch.setattr("models.recurrence.factored.scan", lambda *args: chosen.append("factors"))
+    monkeypatch.setattr("orch.models.recurrence.factored.block_scan", lambda *args: chosen.append("table"))
+    monkeypatch.setattr("orch.models.recurrence.factored.scan", lambda *args: chosen.append("factors"))
     h0, normalisation = torch.randn(K, 8), Normalisation("rms", 8)
     for factors in (2, 64):
         out, gate = torch.randn(K, 8, factors), torch.randn(K, R, factors)

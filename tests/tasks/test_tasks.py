@@ -6,10 +6,10 @@ import random
 import pytest
 import torch
 
-from tasks import REGISTRY, Task
-from tasks.modular_arithmetic import OPERATORS
-from tasks.sampling import Sampler, majority
-from tasks.state_machine import StateMachine, draw_table, run
+from orch.tasks import REGISTRY, Task
+from orch.tasks.modular_arithmetic import OPERATORS
+from orch.tasks.sampling import Sampler, majority
+from orch.tasks.state_machine import StateMachine, draw_table, run
 
 every_task = pytest.mark.parametrize(
     "task",

@@ -1,0 +1,112 @@
+"""What a SQL statement is and what it mentions, by DuckDB's own parser: whether it may run, and what it has to read."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+
+from orch.core.errors import InvalidQuery
+
+REMEDY = "ask the views, or hand a file over with --with name=FILE"
+
+_READING = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "PIVOT", "UNPIVOT", "DESCRIBE", "SHOW", "SUMMARIZE", "(")
+_WRITING = {"INSERT", "UPDATE", "DELETE", "MERGE", "COPY"}
+"""May stand within a WITH, whose whole then counts as a SELECT."""
+_EXPLAIN = re.compile(r"\bexplain\b(\s+analyze\b|\s*\(\s*(format|analyze)\b[^)]*\))*", re.IGNORECASE)
+_REACHING_OUT = re.compile(
+    r"(read_|parquet_|duckdb_|pragma_|sniff_|python_|json_execute|glob|query|getenv|which_secret"
+    r"|\w*external_resource|\w*_scan)\w*"
+)
+"""Functions that read files, what DuckDB knows of itself, or memory; the sandbox stops most of them, less politely."""
+_ANY_COLUMN = {"STAR", "POSITIONAL_REFERENCE", "PIVOT", "SHOW_REF"}
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement that reads. Names are in small letters."""
+
+    sql: str
+    tables: frozenset[str]
+    """Every table that it mentions; perhaps more."""
+    columns: frozenset[str] | None
+    """Every column that it mentions; perhaps more. None if that can be any, as with `*`."""
+
+
+def parse(connection: duckdb.DuckDBPyConnection, sql: str) -> Statement:
+    """The one statement in a text; anything but reading is refused."""
+    statements = connection.extract_statements(sql)
+    if len(statements) != 1:
+        count = f"{len(statements)} statements" if statements else "no statement"
+        raise InvalidQuery(f"a query is one statement, and this is {count}: write one SELECT")
+    kind = statements[0].type.name
+    if kind == "EXPLAIN":
+        inner = parse(connection, _EXPLAIN.sub("", sql, count=1))
+        return Statement(sql, inner.tables, inner.columns)
+    words = _words(sql)
+    # A PIVOT over values that are not listed counts as several statements, whatever is done with it.
+    if kind not in ("SELECT", "MULTI") or words[0] not in _READING:
+        raise _refusal(words[0])
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        if following == "(" and _REACHING_OUT.fullmatch(word.strip('"').lower()):
+            raise InvalidQuery(f"a query reads nothing but the views, so {word.lower()} is not allowed: {REMEDY}")
+    tree = json.loads(connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [sql]).fetchall()[0][0])
+    if tree["error"]:
+        for word in _WRITING & {*words}:
+            raise _refusal(word)
+        return Statement(sql, frozenset(re.findall(r"\w+", sql.lower())), None)
+    nodes = list(_nodes(tree))
+    for node in nodes:
+        kind = str(node.get("type"))
+        if kind.endswith("_QUERY_NODE"):
+            raise _refusal(kind.partition("_")[0])
+        if node.get("show_type") == "SHOW_SPECIAL":
+            raise InvalidQuery(f"{words[0]} knows no views before they are read: orch query --schema lists them")
+    tables = frozenset(node["table_name"].lower() for node in nodes if "table_name" in node)
+    return Statement(sql, tables, None if _may_be_any(nodes, tables) else frozenset(_texts(tree)))
+
+
+def _refusal(word: str) -> InvalidQuery:
+    return InvalidQuery(f"a query only reads, and {word} does more: write a SELECT")
+
+
+def _words(sql: str) -> list[str]:
+    """The tokens, comments left out; what is not in quotes in capitals."""
+    tokens = duckdb.tokenize(sql)
+    ends = [place for place, _ in tokens[1:]] + [len(sql)]
+    texts = [
+        sql[start:end].strip()
+        for (start, kind), end in zip(tokens, ends, strict=True)
+        if kind != duckdb.token_type.comment
+    ]
+    return [text if text[:1] in "'\"" else text.upper() for text in texts if text != ";"]
+
+
+def _nodes(value: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(value, dict):
+        yield value
+    for child in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _nodes(child)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    for node in _nodes(value):
+        for child in node.values():
+            if isinstance(child, str):
+                yield child.lower()
+            elif isinstance(child, list):
+                yield from (text.lower() for text in child if isinstance(text, str))
+
+
+def _may_be_any(nodes: list[dict[str, Any]], tables: frozenset[str]) -> bool:
+    """Whether columns are meant that are not mentioned: all, those two tables share, by place, or a row as a whole."""
+    rows = tables | {node["alias"].lower() for node in nodes if "alias" in node and "class" not in node}
+    return any(
+        (kind := str(node.get("type"))) in _ANY_COLUMN
+        or node.get("ref_type") == "NATURAL"
+        or node.get("column_name_alias")
+        or (kind == "COLUMN_REF" and len(names := node["column_names"]) == 1 and names[0].lower() in rows)
+        for node in nodes
+    )

@@ -1,0 +1,51 @@
+"""Edits that a launcher file still waits for: values that say EDIT-ME."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from orch.cluster.problem import Problem, error
+
+PLACEHOLDER = re.compile(r"EDIT-?ME|REPLACE-?ME|<[\w -]*your[\w -]*>|-REPLACE\b", re.IGNORECASE)
+
+REMEDIES = {
+    "ImageId": "put the id of the image; the comment above it has the command that finds it",
+    "SecurityGroupIds": "put the id of a group of yours that lets in ssh from your address, and everything from itself",
+    "IamInstanceProfile": "put the name of the instance profile that lets these machines reach the store",
+    "ORCH_STORE": "put a place that every machine can reach, such as s3://bucket/runs",
+    "head_ip": "put the address of the machine that keeps the others together",
+    "worker_ips": "put the addresses of the other machines",
+    "ssh_user": "put the name that you log in with",
+    "ssh_private_key": "put the key that opens the machines",
+    "partition": "put the name of a partition with GPUs; sinfo lists them",
+}
+
+
+def is_placeholder(value: str | None) -> bool:
+    return bool(value and PLACEHOLDER.search(value))
+
+
+def missing_edits(content: Any) -> Iterator[Problem]:
+    """A sentence for each value left to edit, of a launcher file's settings or of a script's text."""
+    seen = set()
+    for name, value in _values("", content):
+        for word in re.findall(r"[^\s'\"]+", value):
+            if is_placeholder(word):
+                key, _, rest = word.lstrip("-").partition("=")
+                found = (key, rest) if rest else (name, word)
+                if found not in seen:
+                    seen.add(found)
+                    remedy = REMEDIES.get(found[0], "put what fits your machines")
+                    yield error(f"{found[0]} is still {found[1]}: {remedy}")
+
+
+def _values(name: str, content: Any) -> Iterator[tuple[str, str]]:
+    """Every text of the settings with the name it stands under; what is deeper goes by the name that has a remedy."""
+    if isinstance(content, dict):
+        for key, value in content.items():
+            yield from _values(name if name in REMEDIES else str(key), value)
+    elif isinstance(content, list):
+        for value in content:
+            yield from _values(name, value)
+    elif isinstance(content, str):
+        yield name, content

@@ -1,0 +1,48 @@
+"""The `orch` command. Each subcommand is a module of `orch.cli`, loaded when it is asked for."""
+
+import importlib
+import pkgutil
+import sys
+from typing import Any
+
+import click
+
+from orch.core.errors import OrchError
+
+
+class LazyGroup(click.Group):
+    """Lists subcommands without importing more than their own light modules."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return [module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")]
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        if name not in self.list_commands(context):
+            return None
+        return getattr(importlib.import_module(f"{__name__}.{name}"), name)
+
+    def resolve_command(self, context: click.Context, args: list[str]) -> Any:
+        if args and not args[0].startswith("-") and args[0] not in self.list_commands(context):
+            from orch.core.errors import UnknownName
+
+            context.fail(str(UnknownName("command", args[0], self.list_commands(context))))
+        return super().resolve_command(context, args)
+
+    def invoke(self, context: click.Context) -> Any:
+        """The one place where our errors become messages."""
+        try:
+            return super().invoke(context)
+        except OrchError as error:
+            for line in str(error).splitlines():
+                click.echo(f"error: {line}", err=True)
+            sys.exit(2)
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(package_name="orch")
+def main() -> None:
+    """Which sequence models can track state? Train them, sweep them, compare them with the paper.
+
+    \b
+    Example: orch train --model bilinear --task modular_addition --modulus 5
+    """

@@ -1,0 +1,68 @@
+"""Options that several commands share."""
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from orch.core.errors import StoreReadOnly
+from orch.sweeps.scales import SCALES
+
+DEFAULT_STORE = "runs"
+BUNDLED = "bundled"
+"""The store's own names, which cannot be imported here: that would load pyarrow for a help text."""
+
+
+def _writable(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    if value == BUNDLED:
+        raise StoreReadOnly()
+    return value
+
+
+def _scale_option(default: str) -> Callable:
+    return click.option(
+        "--scale",
+        type=click.Choice(list(SCALES)),
+        default=default,
+        show_default=True,
+        help="; ".join(f"{scale.name}: {scale.about}" for scale in SCALES.values()) + ".",
+    )
+
+
+scale_option = _scale_option("laptop")
+paper_scale_option = _scale_option("paper")
+
+where_option = click.option(
+    "--where",
+    multiple=True,
+    metavar="FIELD=VALUE,…",
+    help="Only trials with these settings, such as model=bilinear,factored or modulus!=2. May be repeated: conditions"
+    " on different settings must all hold.",
+)
+
+
+def _store_option(about: str, **more: Any) -> Callable:
+    return click.option(
+        "--store",
+        envvar="ORCH_STORE",
+        default=DEFAULT_STORE,
+        show_default=True,
+        show_envvar=True,
+        metavar="FOLDER|URI",
+        help=f"Where results are kept: a folder, or a bucket such as s3://bucket/runs{about}.",
+        **more,
+    )
+
+
+store_option = _store_option(f"; {BUNDLED}: those that came with orch")
+writable_store_option = _store_option("", callback=_writable)
+"""For commands that write to the store: what came with orch is refused before anything starts."""
+
+on_option = click.option(
+    "--on",
+    envvar="ORCH_CLUSTER",
+    show_envvar=True,
+    metavar="FILE",
+    help="On the cluster of this launcher file, such as cluster/a100.yaml, which `ray up` started; with the store that"
+    " the file names, unless --store is given.",
+)

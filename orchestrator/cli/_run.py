@@ -1,0 +1,140 @@
+"""What commands that run trials share: their options, and how sweeps end."""
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+
+from orch.cli._options import on_option
+
+SMALL_SWEEP = 40
+"""Sweeps up to this many trials end with a table of what they found."""
+
+
+def worker_options(command: Callable) -> Callable:
+    """The options of commands that train in worker processes."""
+    return _with(
+        command,
+        click.option("--max-hours", type=float, help="Stop cleanly after this long."),
+        click.option("--cpus", type=int, help="Use this many CPU cores of this machine. [all]"),
+        click.option("--checkpoint-seconds", default=60.0, show_default=True, help="Time between checkpoints."),
+        click.option(
+            "--hang-seconds", default=1800.0, show_default=True, help="End a worker without progress after this."
+        ),
+        click.option("--weights-mb", default=8.0, show_default=True, help="Keep trained weights up to this size."),
+        click.option(
+            "--device",
+            type=click.Choice(["auto", "cpu", "cuda"]),
+            default="auto",
+            show_default=True,
+            help="What trials train on; auto: GPUs where there are any.",
+        ),
+        click.option(
+            "--gpus-per-trial", default=1.0, show_default=True, help="GPUs per pack of trials; 0.25 puts four on one."
+        ),
+        click.option("--verbose", is_flag=True, help="Print the driver's log."),
+        click.option("--quiet", is_flag=True, help="Print only the summary."),
+    )
+
+
+def run_options(command: Callable) -> Callable:
+    """The options of commands that run sweeps."""
+    return _with(
+        worker_options(command),
+        on_option,
+        click.option("--detach", is_flag=True, help="With --on: return as soon as trials are under way."),
+        click.option("--yes", is_flag=True, help="Do not ask before starting more than a day of work."),
+        click.option("--join", is_flag=True, help="Share the work with a driver that is already on this store."),
+        click.option(
+            "--pack", type=int, help="Most trials to train in one program; 1 trains each alone. [as many as pay]"
+        ),
+        click.option(
+            "--cheapest-first", is_flag=True, help="Short trials first, for a --max-hours that ends too soon."
+        ),
+        click.option(
+            "--on-finish", metavar="COMMAND", help="Run this at the end; ORCH_FINISHED and others say what was."
+        ),
+    )
+
+
+def _with(command: Callable, *options: Callable) -> Callable:
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def check_options(given: dict[str, Any]) -> None:
+    """All that cannot be meant, at once."""
+    from orch.core.errors import InvalidSettings
+
+    problems = [
+        f"--{name.replace('_', '-')} {given[name]} is not enough: use more than 0"
+        for name in ("max_hours", "cpus", "checkpoint_seconds", "hang_seconds", "gpus_per_trial", "pack")
+        if given.get(name) is not None and given[name] <= 0
+    ]
+    if given.get("detach") and not given["on"]:
+        problems.append("--detach is for sweeps that run elsewhere: add --on FILE, or leave it out")
+    if given.get("detach") and given["quiet"]:
+        problems.append("--detach waits for the first line of progress, which --quiet withholds: leave one of them out")
+    if problems:
+        raise InvalidSettings(problems)
+
+
+def make_options(given: dict[str, Any]) -> Any:
+    """The run's options as the library has them; a command may lack some."""
+    from orch.running.session import Options
+
+    return Options(
+        join=given.get("join", False),
+        max_hours=given["max_hours"],
+        num_cpus=given["cpus"],
+        checkpoint_seconds=given["checkpoint_seconds"],
+        hang_seconds=given["hang_seconds"],
+        weights_limit=int(given["weights_mb"] * 1e6),
+        gpus_per_trial=given["gpus_per_trial"],
+        device=given["device"],
+        pack=given.get("pack"),
+        cheapest_first=given.get("cheapest_first", False),
+        on_finish=given.get("on_finish"),
+        verbose=given["verbose"],
+        quiet=given["quiet"],
+        confirm=lambda question: given["yes"] or (sys.stdin.isatty() and click.confirm(question)),
+    )
+
+
+def run(requests: Sequence[Any], store_location: str, given: dict[str, Any]) -> None:
+    """Run the requests and say how it ended; the exit code tells a script: 0 all done, 3 something is left."""
+    from orch.running.progress import duration
+    from orch.running.run_sweeps import run_sweeps
+    from orch.store import Store
+
+    options = make_options(given)
+
+    def say(text: str) -> None:
+        if not given["quiet"]:
+            click.echo(text, err=True)
+
+    opened = Store.open(store_location)
+    summary = run_sweeps(requests, opened, options, say)
+    if not summary.finished and not summary.failed and not summary.left and not summary.stopped:
+        click.echo("nothing to do: every trial has its result" if not summary.waiting else "nothing can start yet")
+    else:
+        click.echo(f"{summary.finished:,} trials finished in {duration(summary.seconds)}")
+    if summary.failed:
+        kinds = ", ".join(f"{count} {outcome.replace('_', ' ')}" for outcome, count in sorted(summary.failed.items()))
+        click.echo(f"not finished: {kinds}. orch failures says why; orch resume tries them again")
+    if summary.waiting:
+        click.echo(f"{summary.waiting:,} trials wait for results of others: orch plan says which")
+    if summary.stopped:
+        click.echo(f"stopped: {summary.stopped}; {summary.left:,} trials are left: orch resume goes on")
+    if summary.trial_ids and len(summary.trial_ids) <= SMALL_SWEEP:
+        from orch.analysis.length_table import length_rows
+        from orch.cli._rich_tables import print_rows
+
+        if rows := length_rows(opened, summary.trial_ids):
+            print_rows(rows, title="Accuracy by number of inputs (0 chance, 1 perfect), the best learning rate of each")
+    if summary.stopped == "interrupted":
+        sys.exit(130)
+    if summary.failed or summary.left:
+        sys.exit(3)

@@ -1,0 +1,80 @@
+"""`orch claims`: the paper's claims, asked of the results."""
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from orch.cli._options import store_option
+from orch.sweeps.scales import SCALES
+
+if TYPE_CHECKING:
+    from orch.analysis.claims import ClaimsAtScale
+
+DEMO = "demo"
+
+
+@click.command()
+@click.option("--scale", type=click.Choice([*SCALES, DEMO]), help="[default: every scale that has results]")
+@store_option
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, with every number that was looked at.")
+@click.option("--strict", is_flag=True, help="Exit with 1 if a claim is contradicted.")
+def claims(scale: str | None, store: str, as_json: bool, strict: bool) -> None:
+    """Ask the paper's claims of the results: each is supported, contradicted, or there is not enough data.
+
+    A model learns at an accuracy of 0.95 or more and fails below 0.5, the best over learning rates and seeds, as in
+    the paper; between the two it does neither. Every claim first holds on the published numbers, where there are any.
+    In a pipe the answer is CSV.
+
+    \b
+    Example: orch claims --scale laptop --strict
+    """
+    from orch.analysis.claims import Verdict, ask_store, claims_table, to_dict
+    from orch.store import Store
+
+    asked = ask_store(Store.open(store), scale)
+    if as_json:
+        click.echo(json.dumps([to_dict(each) for each in asked], indent=2))
+    elif sys.stdout.isatty():
+        for each in asked:
+            _show(each)
+    else:
+        from orch.cli._output import write_table
+
+        write_table(claims_table(asked))
+    if strict and any(each.having(Verdict.CONTRADICTED) for each in asked):
+        sys.exit(1)
+
+
+def _show(asked: "ClaimsAtScale") -> None:
+    """A table as wide as the terminal."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from orch.analysis.claims import Verdict, evidence_text, verdict_text
+
+    looks = {
+        Verdict.SUPPORTED: ("✓", "green"),
+        Verdict.CONTRADICTED: ("✗", "bold red"),
+        Verdict.NOT_ENOUGH: ("–", "dim"),
+    }
+    table = Table(
+        title=f"Claims at {asked.scale} scale: {asked.summary}",
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+    )
+    for name, ratio in (("", None), ("claim", 5), ("evidence", 6)):
+        table.add_column(name, ratio=ratio)
+    for judgement in asked.with_results:
+        symbol, style = looks[judgement.verdict]
+        told = Text.assemble((verdict_text(judgement), style), "\n", (evidence_text(judgement), ""))
+        table.add_row(Text(symbol, style), Text(judgement.claim.sentence), told)
+    console = Console()
+    console.print(table)
+    if asked.without_results:
+        console.print(Text(asked.without_results, "dim"))

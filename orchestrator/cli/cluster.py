@@ -1,0 +1,56 @@
+"""`orch cluster`: the machines that sweeps run on."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from orch.cluster.launcher import Launcher
+
+
+@click.group()
+def cluster() -> None:
+    """Launcher files for `ray up`: are they right?
+
+    \b
+    Example: orch cluster check cluster/a100.yaml
+    """
+
+
+@cluster.command()
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE")
+def check(file: Path) -> None:
+    """Check a launcher file before `ray up`, without reaching for any machine.
+
+    Names everything wrong at once: edits not made yet, versions that differ from those here, GPUs that the machines do
+    not have, a store that they cannot all reach, doors left open. Of a Slurm script: edits, store and access.
+
+    \b
+    Example: orch cluster check cluster/a100.yaml
+    """
+    from orch.cluster.check import check_launcher
+    from orch.core.errors import InvalidSettings
+
+    report = check_launcher(file)
+    for text in report.warnings:
+        click.echo(f"warning: {text}", err=True)
+    if report.errors:
+        raise InvalidSettings(report.errors)
+    count = len(report.warnings)
+    click.echo(f"{file} is right{_size(report.launcher)}; {count} warning{'' if count == 1 else 's'}")
+
+
+def _size(launcher: "Launcher") -> str:
+    from orch.cluster.prices import DATED, gpus_per_worker, hourly_cost
+
+    if launcher.provider == "local":
+        return f": {1 + len(launcher.worker_addresses)} machines"
+    workers = launcher.max_workers or 0
+    size = f": up to {workers} workers with {gpus_per_worker(launcher)} GPUs each" if launcher.workers else ""
+    cost = hourly_cost(launcher, workers)
+    if cost is None:
+        return size
+    idle = hourly_cost(launcher, 0)
+    assert idle is not None
+    return f"{size}, ${idle.low:,.2f} an hour idle and ${cost.low:,.0f} to ${cost.high:,.0f} with all of them ({DATED})"

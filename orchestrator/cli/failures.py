@@ -1,0 +1,43 @@
+"""`orch failures`: what went wrong, grouped."""
+
+import dataclasses
+import json
+
+import click
+
+from orch.cli._on import run_on_head
+from orch.cli._options import on_option, store_option
+
+
+@click.command()
+@store_option
+@on_option
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def failures(context: click.Context, store: str, on: str | None, as_json: bool) -> None:
+    """Show why trials have no result: errors grouped by what they share, with one traceback each.
+
+    \b
+    Example: orch failures --store runs
+    """
+    if on:
+        run_on_head(context)
+    from orch.running.status import read_failures
+    from orch.store import Store
+
+    opened = Store.open(store)
+    groups = read_failures(opened)
+    if as_json:
+        click.echo(json.dumps([dataclasses.asdict(group) for group in groups], indent=2))
+        return
+    if not groups:
+        click.echo("no trial has failed")
+    for group in groups:
+        count = len(group.trial_ids)
+        click.secho(f"{count:,} trial{'s' * (count != 1)}, {group.attempts} attempts: {group.signature}", bold=True)
+        click.echo(f"  {group.outcome.replace('_', ' ')}, last at {group.last_at}: {group.message}")
+        if group.traceback:
+            click.echo("\n".join(f"    {line}" for line in group.traceback.rstrip().splitlines()))
+        shown = group.trial_ids[:10]
+        click.echo(f"  trials: {' '.join(shown)}{' …' if count > len(shown) else ''}")
+        click.echo(f"  to run one of them in this process: orch train --trial {shown[0]} --store {opened.location}")

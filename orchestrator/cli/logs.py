@@ -1,0 +1,41 @@
+"""`orch logs`: what a sweep has to say, from its beginning."""
+
+import sys
+
+import click
+
+from orch.cli._on import say, write
+from orch.cli._options import on_option, store_option
+
+
+@click.command()
+@store_option
+@on_option
+@click.option("--follow", is_flag=True, help="Go on until the sweep ends; Ctrl-C only stops this.")
+@click.option("--json", "as_json", is_flag=True, help="Print the lines as the store keeps them. Not with --on.")
+def logs(store: str, on: str | None, follow: bool, as_json: bool) -> None:
+    """Show the log of the newest sweep on a store: every unit of work that started, finished or failed.
+
+    With --on it is what the newest sweep that was submitted there has printed; with --follow as well, the exit code is
+    that of the sweep.
+
+    \b
+    Example: orch logs --on cluster/a100.yaml --follow
+    """
+    if on:
+        from orch.cluster.on_cluster import show_log
+        from orch.core.errors import InvalidSettings
+
+        if as_json:
+            raise InvalidSettings(["--json is for the log in a store: leave out --on, and name the --store"])
+        sys.exit(show_log(on, follow, say, write))
+    from orch.running.read_log import follow_log, for_people, newest_driver, read_log
+    from orch.store import Store
+
+    opened = Store.open(store)
+    driver_id = newest_driver(opened)
+    try:
+        for line in follow_log(opened, driver_id) if follow else read_log(opened, driver_id):
+            click.echo(line if as_json else for_people(line))
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,70 @@
+"""`orch models`: what there is, and how large."""
+
+import csv
+import json
+from importlib import resources
+from typing import Any
+
+import click
+
+
+@click.command()
+@click.option(
+    "--matched", is_flag=True, help="The eight models of the parameter-matched table, beside the published counts."
+)
+@click.option("--task", default="modular_addition", show_default=True, help="Task that sets the vocabulary.")
+@click.option("--modulus", default=5, show_default=True, help="Modulus that sets the vocabulary.")
+@click.option("--width", default=256, show_default=True, help="Width to count parameters at.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def models(matched: bool, task: str, modulus: int, width: int, as_json: bool) -> None:
+    """List the models with their parameter counts.
+
+    \b
+    Example: orch models --matched
+    """
+    from orch import tasks
+    from orch.cli._rich_tables import print_rows
+    from orch.core.errors import UnknownName
+    from orch.core.settings import from_dict
+    from orch.models import REGISTRY, Vocabulary
+
+    if task not in tasks.REGISTRY:
+        raise UnknownName("task", task, tasks.REGISTRY)
+    chosen = from_dict(tasks.REGISTRY[task], {"modulus": modulus})
+    vocabulary = Vocabulary(chosen.vocabulary, chosen.num_readable)
+    problems = chosen.problems()
+    rows: list[dict[str, Any]] = []
+    if matched:
+        from orch.models.matched import MATCHED
+
+        for config, published in zip(MATCHED, _published_counts(), strict=True):
+            rows.append(
+                {
+                    "model": config.name,
+                    "variant": config.summary,
+                    "width": config.width,
+                    "parameters": config.num_parameters(vocabulary),
+                    "published": int(published["parameters"]),
+                }
+            )
+    else:
+        for name, config_type in REGISTRY.items():
+            config = config_type(width=width)
+            problems += config.problems()
+            if not problems:
+                parameters = config.num_parameters(vocabulary)
+                rows.append({"model": name, "variant": config.summary, "parameters": parameters, "about": config.about})
+    if problems:
+        from orch.core.errors import InvalidSettings
+
+        raise InvalidSettings(problems)
+    if as_json:
+        click.echo(json.dumps(rows, indent=2))
+    else:
+        title = f"Parameters at modulus {modulus} of {task}" + ("" if matched else f", width {width}")
+        print_rows(rows, title=title)
+
+
+def _published_counts() -> list[dict[str, str]]:
+    text = resources.files("orch.analysis").joinpath("published", "param_counts.csv").read_text()
+    return list(csv.DictReader(text.splitlines()))

@@ -1,0 +1,178 @@
+"""`orch plan`: what sweeps come to, and what of it is done."""
+
+import dataclasses
+import json
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from orch.cli._options import on_option, scale_option, store_option, where_option
+
+if TYPE_CHECKING:
+    from orch.cluster.launcher import Launcher
+    from orch.planning.plan import Plan
+
+MOST_REASONS = 2
+
+
+@click.command()
+@click.argument("sweeps", nargs=-1, required=True, metavar="SWEEP…|FILE.py…|all")
+@scale_option
+@where_option
+@store_option
+@on_option
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def plan(
+    sweeps: tuple[str, ...], scale: str, where: tuple[str, ...], store: str, on: str | None, as_json: bool
+) -> None:
+    """Count the trials of sweeps: done, failed, to do, and about how many device-hours are left.
+
+    Trials that other sweeps ask for too are shared: they run once. Nothing is started and nothing is written. A sweep
+    of your own is a file: see examples/gated_sweep.py.
+
+    With --on, the hours and the money that it would take on that cluster, which need not be up: nothing is reached but
+    the store that --store names.
+
+    \b
+    Example: orch plan main --scale laptop
+    """
+    from orch.cluster.bill import device_of
+    from orch.cluster.launcher import read_launcher
+    from orch.core.errors import OrchError
+    from orch.planning.plan import make_plan
+    from orch.store import Store
+
+    opened = Store.open(store)
+    launcher = read_launcher(on) if on else None
+    found = make_plan(sweeps, scale, where, opened, device_of(launcher, opened) if launcher else None)
+    if where and not found.trials and not found.waiting:
+        raise OrchError(
+            f"no trial of {', '.join(found.sweeps)} at {scale} scale has {' and '.join(where)}: ask for other settings"
+        )
+    published = _published(found)
+    if as_json:
+        bills = _bills(found, launcher) if launcher else {}
+        click.echo(json.dumps(_summary(found) | {"published": published} | bills, indent=2))
+    else:
+        _print(found)
+        if published["covered"]:
+            of_all = "all" if published["covered"] == published["cells"] else f"{published['covered']:,} of the"
+            click.echo(f"covers {of_all} {published['cells']:,} published cells")
+        if launcher:
+            _print_bills(found, launcher)
+
+
+def _bills(found: "Plan", launcher: "Launcher") -> dict[str, Any]:
+    from orch.cluster.bill import assumptions, devices_per_worker, make_bills
+
+    bills = make_bills(found, launcher)
+    return {
+        "on": str(launcher.path),
+        "devices_per_worker": devices_per_worker(launcher),
+        "bills": [dataclasses.asdict(bill) for bill in bills],
+        "assumptions": assumptions(found, bills),
+    }
+
+
+def _print_bills(found: "Plan", launcher: "Launcher") -> None:
+    from orch.cluster.bill import assumptions, devices_per_worker, make_bills
+
+    devices, bills = devices_per_worker(launcher), make_bills(found, launcher)
+    if not devices:
+        click.echo(f"{launcher.path} does not say what its machines are: divide the hours by the number of devices")
+    for bill in bills:
+        workers = f"{bill.num_workers} worker{'s' * (bill.num_workers != 1)}"
+        kind = "cores" if found.device == "cpu" else found.device
+        time = f"{_rounded(bill.hours)} hours" if bill.hours >= 1 else f"{_rounded(bill.hours * 60)} minutes"
+        cost = "" if bill.low is None or bill.high is None else f", {_dollars(bill.low)} to {_dollars(bill.high)}"
+        click.echo(f"on {workers} ({bill.num_workers * devices} x {kind}): about {time}{cost}")
+    if bills:
+        click.echo(f"assumed: {assumptions(found, bills)}")
+
+
+def _published(found: "Plan") -> dict[str, int]:
+    from orch.analysis.coverage import NUM_PUBLISHED, num_covered
+    from orch.sweeps.scales import SCALES
+
+    ids = {planned.id for planned in found.trials}
+    return {"cells": NUM_PUBLISHED, "covered": num_covered(SCALES[found.scale], found.sweeps, ids)}
+
+
+def _summary(found: "Plan") -> dict[str, Any]:
+    return {
+        "sweeps": list(found.sweeps),
+        "scale": found.scale,
+        **found.counts,
+        "saved_by_sharing": found.num_saved,
+        "packs": len(_packs(found)),
+        "waiting": found.num_waiting,
+        "waiting_for": dict(found.waiting),
+        "device": found.device,
+        "hours_by_basis": {str(basis): hours for basis, hours in found.hours_by_basis.items()},
+        "by_model_and_task": found.by_model_and_task(),
+    }
+
+
+def _print(found: "Plan") -> None:
+    from orch.cli._rich_tables import print_rows
+
+    unit, factor = ("hours", 1) if found.hours >= 1 else ("minutes", 60)
+    rows = []
+    for counts in found.by_model_and_task():
+        row = {name.replace("_", " "): value for name, value in counts.items()}
+        hours = row.pop("hours")
+        if not found.waiting:
+            del row["waiting"]
+        rows.append(row | {unit: round(hours * factor, 2)})
+    if rows:
+        print_rows(rows, title=f"{', '.join(found.sweeps)} at {found.scale} scale")
+    counts = found.counts
+    click.echo(
+        f"{counts['trials']:,} trials, {counts['shared']:,} of them shared with other sweeps:"
+        f" {counts['done']:,} done, {counts['failed']:,} failed, {counts['to_do']:,} to do"
+        + (f", {counts['waiting']:,} waiting" if counts["waiting"] else "")
+    )
+    if found.num_saved:
+        click.echo(f"sharing between these sweeps saves {found.num_saved:,} trials")
+    if found.waiting:
+        click.echo(f"{found.num_waiting:,} wait for {_reasons(found.waiting)}")
+    if packs := [len(pack.trials) for pack in _packs(found)]:
+        click.echo(f"they train in {len(packs):,} packs of up to {max(packs)} (orch sweep --pack 1: each alone)")
+    if found.hours:
+        device = "one CPU core" if found.device == "cpu" else found.device
+        click.echo(f"about {_rounded(found.hours * factor)} {unit} are left for {device}: {_rests_on(found)}")
+
+
+def _packs(found: "Plan") -> list[Any]:
+    from orch.running.packs import make_packs
+
+    return make_packs([planned for planned in found.trials if planned.left], found.device)
+
+
+def _rounded(number: float) -> str:
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
+
+
+def _dollars(amount: float) -> str:
+    return f"${amount:,.0f}" if amount >= 100 else f"${amount:.2f}"
+
+
+def _reasons(waiting: Counter[str]) -> str:
+    named = [f"{reason} ({count:,})" for reason, count in waiting.most_common(MOST_REASONS)]
+    if len(waiting) > MOST_REASONS:
+        named.append(f"{len(waiting) - MOST_REASONS:,} more such results")
+    return ", ".join(named)
+
+
+def _rests_on(found: "Plan") -> str:
+    from orch.planning.estimate import ASSUMED_IN, Basis
+
+    words = {
+        Basis.MEASURED: "from finished trials alike",
+        Basis.SCALED: "scaled from other finished trials of the model",
+        Basis.TRIED: "from training steps that orch doctor timed",
+        Basis.ASSUMED: f"by arithmetic at rates assumed in {ASSUMED_IN}",
+    }
+    shares = {basis: hours / found.hours for basis, hours in found.hours_by_basis.items() if hours}
+    return ", ".join(f"{share:.0%} {words[basis]}" for basis, share in shares.items())

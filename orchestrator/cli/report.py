@@ -1,0 +1,88 @@
+"""`orch report`: the paper's tables and figures beside the published numbers."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from orch.cli._options import store_option
+from orch.sweeps.scales import SCALES
+
+
+@click.command()
+@click.argument("sweeps", nargs=-1, metavar="[SWEEP…|FILE.py|all]")
+@click.option("--scale", type=click.Choice(list(SCALES)), help="[default: the one most of the store's trials are of]")
+@store_option
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(["html", "terminal", "markdown", "latex"]),
+    default="html",
+    show_default=True,
+    help="html: one page with everything; the others: the published tables alone, to the terminal or --output.",
+)
+@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Where to. [html: report.html]")
+@click.option(
+    "--reading",
+    type=click.Choice(["paper", "ours"]),
+    default="paper",
+    show_default=True,
+    help="paper: the best over learning rates and seeds; ours: the chosen rate's mean and spread.",
+)
+@click.option(
+    "--figures",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    help="Also write each figure there, as SVG and PNG.",
+)
+@click.option(
+    "--check",
+    type=click.FloatRange(min=0),
+    metavar="TOLERANCE",
+    help="Instead list the numbers that differ from the published by more, and exit with 1 if any does.",
+)
+def report(
+    sweeps: tuple[str, ...],
+    scale: str | None,
+    store: str,
+    kind: str,
+    output: Path | None,
+    reading: str,
+    figures: Path | None,
+    check: float | None,
+) -> None:
+    """Put what the store has beside the published numbers: tables, figures, failures, where it ran, how to get each
+    number again. Works on a half-finished sweep.
+
+    \b
+    Example: orch report main --check 0.05
+    """
+    from orch.analysis.report.collect import collect
+    from orch.store import Store
+
+    opened = Store.open(store)
+    found = collect(opened, sweeps, scale)
+    if check is not None:
+        from orch.analysis.tables import print_disagreements
+
+        sys.exit(1 if print_disagreements(found.comparisons, check) else 0)
+    from orch.analysis.report.write import write_figures, write_page, write_text
+
+    if kind != "html":
+        from orch.analysis.tables import render_all
+
+        text = render_all(found.comparisons, found.scale, kind, reading)
+        if output is None:
+            click.echo(text, nl=False)
+        else:
+            write_text(output, text)
+    if kind == "html" or figures is not None:
+        from orch.analysis.figures import figures as draw_figures
+
+        gallery = draw_figures(opened, found.scale, [sweep.name for sweep in found.sweeps])
+        if figures is not None:
+            click.echo(f"{write_figures(figures, gallery):,} figures in {figures}", err=True)
+        if kind == "html":
+            path = output or Path("report.html")
+            write_page(path, found, gallery)
+            click.echo(f"wrote {path}: {found.summary}")

@@ -1,0 +1,213 @@
+"""`orch search`: adaptive search over a trial's settings."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from orch.cli._options import BUNDLED, store_option
+from orch.cli._run import check_options, worker_options
+from orch.cli._settings import SettingsCommand, given_settings
+
+ALL = "all"
+
+
+@click.command(cls=SettingsCommand)
+@click.option("--model", help="Model to train (see: orch models).")
+@click.option("--task", help="Task to train it on (see: orch tasks).")
+@click.option(
+    "--vary",
+    multiple=True,
+    metavar="SETTING=VALUES",
+    help="A setting to search over: a list (rank=1,2,4) or a range (learning_rate=1e-4..1e-2). May be repeated.",
+)
+@click.option("--seeds", default=3, show_default=True, help="Seeds that every point is trained with.")
+@click.option(
+    "--points",
+    type=int,
+    help="Points to try; with --smallest, for each value.  [20; with --smallest 1, or 5 if more varies]",
+)
+@click.option(
+    "--metric",
+    default="accuracy_100",
+    show_default=True,
+    help="What to search by: accuracy_N at N inputs, validation_accuracy, validation_loss, steps_trained, …",
+)
+@click.option(
+    "--objective",
+    type=click.Choice(["mean", "median", "min", "max"]),
+    default="mean",
+    show_default=True,
+    help="The metric over the seeds.",
+)
+@click.option("--smallest", metavar="SETTING", help="Find the smallest value of this varied list that reaches a level.")
+@click.option("--at-least", type=float, default=0.95, show_default=True, help="The level, with --smallest.")
+@click.option("--grace", type=int, help="Steps before a point may be pruned; 0 prunes nothing.  [a ninth of --steps]")
+@click.option("--sampler-seed", default=0, show_default=True, help="Another one looks elsewhere.")
+@click.option(
+    "--show",
+    is_flag=False,
+    flag_value=ALL,
+    metavar="[ID]",
+    help="Show the searches of the store instead, or those whose id begins like this.",
+)
+@click.option("--top", default=10, show_default=True, help="Points to list.")
+@click.option(
+    "--figure",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Draw the history here, as .svg or .png.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@store_option
+@worker_options
+def search(
+    model: str | None,
+    task: str | None,
+    vary: tuple[str, ...],
+    show: str | None,
+    top: int,
+    figure: Path | None,
+    as_json: bool,
+    store: str,
+    **given: Any,
+) -> None:
+    """Search over any settings of a trial: Optuna proposes points, each is trained with several seeds, and ASHA prunes
+    those whose validation accuracy falls behind others at equal training steps.
+
+    The trials are ordinary ones: what the store has costs nothing, and sweeps find what a search has trained. Safe to
+    stop (Ctrl-C) and to repeat: the same command goes on where it was. The accuracy at --test-length is shown beside
+    the objective and never chosen by.
+
+    \b
+    Example: orch search --model factored --task state_machine --modulus 5 --width 64 --steps 4000
+             --vary rank=1,2,4,8,16,64,128,256 --objective median --smallest rank --at-least 0.95
+    """
+    from orch.core.errors import InvalidSettings, StoreReadOnly
+    from orch.search.report import read_search, read_searches
+    from orch.store import Store
+
+    problems = _problems_of_output(top, figure)
+    opened = Store.open(store)
+    if show is not None:
+        if problems:
+            raise InvalidSettings(problems)
+        reports = read_searches(opened, None if show == ALL else show)
+        if figure is not None and len(reports) > 1:
+            ids = ", ".join(report.search_id for report in reports)
+            raise InvalidSettings([f"--figure draws one search and there are {len(reports)}: --show one of {ids}"])
+        _print(reports, top, figure, as_json)
+        return
+    if store == BUNDLED:
+        raise StoreReadOnly()
+    question, num_points = _question(model, task, vary, given, problems)
+
+    from orch.cli._run import make_options
+    from orch.running.progress import duration
+    from orch.search.run import run_search
+
+    def say(text: str) -> None:
+        if not given["quiet"]:
+            click.echo(text, err=True)
+
+    summary = run_search(question, num_points, opened, make_options(given), say)
+    _print([read_search(opened, question, num_points)], top, figure, as_json)
+    if not as_json:
+        click.echo(f"{summary.told:,} points in {duration(summary.seconds)}")
+        if summary.failed:
+            click.echo(f"{summary.failed} failed: orch failures says why; the same command tries them again")
+        if summary.stopped:
+            click.echo(f"stopped: {summary.stopped}; the same command goes on")
+    if summary.stopped == "interrupted":
+        sys.exit(130)
+    if summary.failed or summary.stopped:
+        sys.exit(3)
+
+
+def _problems_of_output(top: int, figure: Path | None) -> list[str]:
+    problems = []
+    if top < 1:
+        problems.append(f"--top {top} is not enough: use 1 or more")
+    if figure is not None and figure.suffix not in (".svg", ".png"):
+        problems.append(f"--figure {figure}: end it in .svg or .png")
+    if figure is not None and not figure.absolute().parent.is_dir():
+        problems.append(f"--figure {figure}: make the folder {figure.absolute().parent} first")
+    return problems
+
+
+def _question(
+    model: str | None, task: str | None, vary: tuple[str, ...], given: dict[str, Any], problems: list[str]
+) -> tuple[Any, int]:
+    """The checked question and the number of points."""
+    from orch.core.errors import InvalidSettings
+    from orch.search.objective import Objective
+    from orch.search.run import default_points
+    from orch.search.space import Space, parse_space
+    from orch.search.spec import Level, Question
+
+    asked = {name: given.pop(name) for name in _ASKED}
+    settings = given_settings({name: value for name, value in given.items() if name in _setting_names()})
+    if model is None or task is None:
+        raise InvalidSettings([*problems, "say what to train: --model and --task; or what to see: --show"])
+    if asked["points"] is not None and asked["points"] < 1:
+        problems.append(f"--points {asked['points']} is not enough: use 1 or more")
+    space = Space(())
+    try:
+        space = parse_space(vary, task, model, settings)
+    except InvalidSettings as error:
+        problems += error.problems
+    try:
+        check_options(given)
+    except InvalidSettings as error:
+        problems += error.problems
+    question = Question(
+        task=task,
+        model=model,
+        fixed=settings,
+        space=space,
+        num_seeds=asked["seeds"],
+        objective=Objective(asked["metric"], asked["objective"]),
+        smallest=None if asked["smallest"] is None else Level(asked["smallest"].replace("-", "_"), asked["at_least"]),
+        first_rung=asked["grace"],
+        sampler_seed=asked["sampler_seed"],
+    )
+    if problems := problems + question.problems():
+        raise InvalidSettings(problems)
+    return question, asked["points"] or default_points(question)
+
+
+_ASKED = ("seeds", "points", "metric", "objective", "smallest", "at_least", "grace", "sampler_seed")
+
+
+def _setting_names() -> set[str]:
+    from orch.cli._settings import setting_options
+
+    return {option.name for option in setting_options() if option.name}
+
+
+def _print(reports: list[Any], top: int, figure: Path | None, as_json: bool) -> None:
+    from orch.cli._rich_tables import print_rows
+    from orch.search.chart import draw
+
+    if figure is not None:
+        from orch.analysis.figures.saving import save
+        from orch.analysis.figures.search import draw_search
+
+        save(draw_search(reports[0]), figure)
+    if as_json:
+        click.echo(json.dumps([report.to_dict() for report in reports], indent=2))
+        return
+    for report in reports:
+        title = f"Search {report.search_id}: {report.question.description}"
+        if report.told:
+            print_rows(report.rows(top), title=title)
+        else:
+            click.echo(f"{title}: nothing is told yet")
+        for line in draw(report.told, f"{report.question.objective.description}, point by point"):
+            click.echo(line)
+        for line in report.conclusion():
+            click.echo(line)
+        if report.under_way:
+            click.echo(f"{len(report.under_way)} points under way or left so: the same command goes on with them")

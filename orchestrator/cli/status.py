@@ -1,0 +1,60 @@
+"""`orch status`: how far everything is, from the store alone."""
+
+import json
+from typing import Any
+
+import click
+
+from orch.cli._on import run_on_head
+from orch.cli._options import on_option, store_option
+
+
+@click.command()
+@store_option
+@on_option
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def status(context: click.Context, store: str, on: str | None, as_json: bool) -> None:
+    """Show counts per sweep, what runs where, the rate and the time left. Works from any machine, at any time.
+
+    \b
+    Example: orch status --store runs
+    """
+    if on:
+        run_on_head(context)
+    from orch.cli._rich_tables import print_rows
+    from orch.running.progress import duration
+    from orch.running.status import read_status
+    from orch.store import Store
+    from orch.store.bundled import bundled_hint
+
+    found = read_status(Store.open(store))
+    if as_json:
+        click.echo(json.dumps(found.to_dict(), indent=2))
+        return
+    rows: list[dict[str, Any]] = [
+        {
+            "sweep": each.name,
+            "scale": each.scale,
+            "trials": each.total,
+            "done": each.done,
+            "running": each.running,
+            "failed": each.failed,
+            "to do": each.to_do,
+            "waiting": each.waiting,
+        }
+        for each in found.sweeps
+    ]
+    if rows:
+        print_rows(rows, title=f"Sweeps on {found.location}")
+    else:
+        click.echo(f"{found.location} has no sweeps yet: start one with orch sweep{bundled_hint()}")
+    for driver in found.drivers:
+        click.echo(f"running now: {driver}")
+    for line in found.workers:
+        click.echo(f"  {line}")
+    if found.finished_last_hour:
+        left = "" if found.seconds_left is None else f", about {duration(found.seconds_left)} left"
+        click.echo(f"{found.finished_last_hour:,} trials finished in the last hour{left}")
+    if any(row["failed"] for row in rows):
+        click.echo("orch failures says what failed; orch resume tries it again")

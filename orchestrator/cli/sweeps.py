@@ -1,0 +1,47 @@
+"""`orch sweeps`: what there is to run."""
+
+import json
+from typing import Any
+
+import click
+
+from orch.cli._options import store_option
+
+
+@click.command()
+@store_option
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def sweeps(store: str, as_json: bool) -> None:
+    """List the sweeps: what each reproduces, how many published cells it covers, and its trials at every scale with
+    those that the store has.
+
+    \b
+    Example: orch sweeps --store runs
+    """
+    from orch.analysis.coverage import num_covered
+    from orch.cli._rich_tables import print_rows
+    from orch.store import Store
+    from orch.sweeps.registry import SWEEPS, expand
+    from orch.sweeps.scales import PAPER, SCALES
+    from orch.sweeps.selection import Results
+
+    opened = Store.open(store)
+    done = opened.done() if opened.exists() else set()
+    results = Results.of(opened)
+    rows: list[dict[str, Any]] = []
+    for name, sweep in sorted(SWEEPS.items()):
+        row: dict[str, Any] = {"sweep": name, "title": sweep.title, "reproduces": sweep.reproduces}
+        row["published cells"] = num_covered(PAPER, [name])
+        for scale in SCALES.values():
+            expansion = expand([name], scale, results)
+            num_trials = len(expansion.wanted) + expansion.waiting.total()
+            row[scale.name] = {"trials": num_trials, "done": len(expansion.wanted.keys() & done)}
+        rows.append(row)
+    if as_json:
+        click.echo(json.dumps(rows, indent=2))
+        return
+    for row in rows:
+        for name in SCALES:
+            counts = row[name]
+            row[name] = f"{counts['done']:,} of {counts['trials']:,}" if counts["done"] else counts["trials"]
+    print_rows(rows, title="Sweeps: trials at each scale, and how many are done")

@@ -1,0 +1,41 @@
+"""`orch tasks`: what there is to learn."""
+
+import json
+from typing import Any
+
+import click
+
+
+@click.command()
+@click.option("--modulus", default=5, show_default=True, help="Modulus of the examples.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def tasks(modulus: int, as_json: bool) -> None:
+    """List the tasks, each with an example.
+
+    \b
+    Example: orch tasks --modulus 3
+    """
+    from orch.cli._rich_tables import print_rows
+    from orch.core.errors import InvalidSettings
+    from orch.tasks import REGISTRY
+
+    rows: list[dict[str, Any]] = []
+    for name, task_type in REGISTRY.items():
+        task = task_type(modulus=modulus)
+        if problems := task.problems():
+            raise InvalidSettings(problems)
+        target = task.fold(task.example)
+        answer = task.unread[target - task.num_readable] if target >= task.num_readable else task.spell(target)
+        rows.append(
+            {
+                "task": name,
+                "example": f"[BOS] {' '.join(task.spell(symbol) for symbol in task.example)} [EOI] → {answer}",
+                "vocabulary": task.vocabulary,
+                "classes": task.num_classes,
+                "chance": round(task.chance, 4),
+            }
+        )
+    if as_json:
+        click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+    else:
+        print_rows(rows, title=f"Tasks at modulus {modulus}")

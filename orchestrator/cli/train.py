@@ -1,0 +1,308 @@
+"""`orch train`: one trial in this process."""
+
+import json
+import math
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from orch.cli._options import store_option
+from orch.cli._settings import SettingsCommand, given_settings
+
+CHECKPOINT_SECONDS = 60
+STEPS_AT_ONCE = 10
+"""How many steps Ctrl-C may have to wait for."""
+
+
+@click.command(cls=SettingsCommand)
+@click.option("--model", help="Model to train (see: orch models).")
+@click.option("--task", help="Task to train it on (see: orch tasks).")
+@click.option("--trial", "trial_id", metavar="ID", help="Train this trial of the store's sweeps instead, unrecorded.")
+@store_option
+@click.option("--seed", type=int, help="Sets init_seed and data_seed at once.")
+@click.option("--epochs", type=int, help="Training steps as passes over --train-examples. [1000]")
+@click.option("--device", default="auto", show_default=True, help="cpu, cuda, or auto: a GPU if there is one.")
+@click.option("--threads", default=1, show_default=True, help="CPU threads.")
+@click.option(
+    "--save", type=click.Path(dir_okay=False, path_type=Path), help="Write the trained model here (safetensors)."
+)
+@click.option(
+    "--checkpoint",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Keep the unfinished trial here; if the file exists, go on from it.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the result alone, as one JSON object.")
+def train(
+    model: str | None,
+    task: str | None,
+    trial_id: str | None,
+    store: str,
+    seed: int | None,
+    epochs: int | None,
+    device: str,
+    threads: int,
+    save: Path | None,
+    checkpoint: Path | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Train one trial in this process and show how far it generalises.
+
+    Settings have the paper's names and defaults, shown in brackets. Accuracies are normalised: 0 is chance, 1 perfect.
+
+    \b
+    Example: orch train --model bilinear --task modular_addition --modulus 5 --steps 1000
+    """
+    trial = _chosen(model, task, trial_id, store, seed, epochs, given_settings(options))
+    _check_places(save, checkpoint, threads)
+
+    import torch
+
+    from orch.core.errors import InvalidSettings
+    from orch.training.checkpoints import load_snapshot, save_model, save_snapshot
+    from orch.training.train import Training
+
+    torch.set_num_threads(threads)
+    device = _pick_device(device)
+    if checkpoint is not None and checkpoint.exists():
+        snapshot = load_snapshot(checkpoint)
+        if snapshot.trial != trial:
+            raise InvalidSettings([f"{checkpoint} holds another trial ({snapshot.trial.label}): name another file"])
+        training = Training.resume([snapshot], device)
+    else:
+        training = Training([trial], device)
+    display = _Display(trial, training.step, quiet=as_json)
+    saved_at = time.monotonic()
+    with display, _Interrupt() as interrupt:
+        while not training.finished and not interrupt.asked:
+            # To the next validation, or only a step on if Ctrl-C was pressed: always between two steps.
+            while not interrupt.asked and not training.advance(display.step, stop_at=training.step + STEPS_AT_ONCE):
+                continue
+            if training.members and training.members[0].curve:
+                display.point(training.members[0].curve[-1])
+                if checkpoint is not None and time.monotonic() - saved_at > CHECKPOINT_SECONDS:
+                    save_snapshot(checkpoint, training.snapshot())
+                    saved_at = time.monotonic()
+    if not training.finished:
+        if checkpoint is None:
+            click.echo(f"interrupted at step {training.step:,}; with --checkpoint FILE it could be continued", err=True)
+        else:
+            save_snapshot(checkpoint, training.snapshot())
+            click.echo(f"interrupted at step {training.step:,}; the same command continues from {checkpoint}", err=True)
+        sys.exit(130)
+    result = training.results[0]
+    if save is not None:
+        save_model(save, result)
+    if checkpoint is not None:
+        checkpoint.unlink(missing_ok=True)
+    if as_json:
+        click.echo(json.dumps(_finite(result.summary())))
+    else:
+        _print_result(result, save)
+
+
+def _chosen(
+    model: str | None,
+    task: str | None,
+    trial_id: str | None,
+    store: str,
+    seed: int | None,
+    epochs: int | None,
+    settings: dict[str, Any],
+) -> Any:
+    from orch.core.errors import InvalidSettings
+
+    if trial_id is None:
+        if model is None or task is None:
+            raise InvalidSettings(["say what to train: --model and --task, or --trial with the id of a sweep's trial"])
+        return resolve_trial(model, task, seed, epochs, settings)
+    if model or task or settings or seed is not None or epochs is not None:
+        raise InvalidSettings(["--trial names a whole trial: leave out --model, --task and all settings"])
+    from orch.running.run_sweeps import find_trial
+    from orch.store import Store
+
+    return find_trial(Store.open(store), trial_id)
+
+
+def resolve_trial(model: str, task: str, seed: int | None, epochs: int | None, settings: dict[str, Any]) -> Any:
+    """The checked trial that the options describe."""
+    from orch.core.errors import InvalidSettings
+    from orch.sweeps.trial import make_trial
+
+    if seed is not None:
+        settings = {"init_seed": seed, "data_seed": seed} | settings
+    examples = settings.get("train_examples", 0)
+    problems = []
+    if epochs is not None and not examples:
+        problems.append("--epochs counts passes over a fixed training set: give --train-examples too, or use --steps")
+    if epochs is not None and "steps" in settings:
+        problems.append("--epochs and --steps both set the budget: give one")
+    if epochs is not None and epochs < 1:
+        problems.append(f"--epochs {epochs} is not enough: use 1 or more")
+    if examples > 0:
+        settings.setdefault("min_inputs", settings.get("max_inputs", 10))
+        if "steps" not in settings:
+            batches = math.ceil(examples / max(1, settings.get("batch_size", 64)))
+            settings["steps"] = (epochs or 1000) * batches
+    try:
+        trial = make_trial(task, model, **settings)
+    except InvalidSettings as error:
+        raise InvalidSettings(problems + error.problems) from None
+    if problems:
+        raise InvalidSettings(problems)
+    return trial
+
+
+def _check_places(save: Path | None, checkpoint: Path | None, threads: int) -> None:
+    """Before hours of work, not after."""
+    from orch.core.errors import InvalidSettings
+
+    problems = []
+    if threads < 1:
+        problems.append(f"--threads {threads} is not enough: use 1 or more")
+    for option, path in (("--save", save), ("--checkpoint", checkpoint)):
+        if path is not None and not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
+            problems.append(f"{option} {path} cannot be written: make the folder {path.parent} first")
+    if problems:
+        raise InvalidSettings(problems)
+
+
+def _pick_device(name: str) -> str:
+    import torch
+
+    from orch.core.errors import InvalidSettings
+
+    if name == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    if name.startswith("cuda") and not torch.cuda.is_available():
+        raise InvalidSettings(["--device cuda: this machine has no usable GPU: use --device cpu"])
+    try:
+        torch.empty(0, device=name)
+    except (RuntimeError, AssertionError):
+        raise InvalidSettings([f"--device {name!r} is unknown here: use cpu, cuda or auto"]) from None
+    return name
+
+
+class _Interrupt:
+    """Remembers that Ctrl-C was pressed, so that training stops between two steps; pressed again, it leaves at once."""
+
+    def __init__(self) -> None:
+        self.asked = False
+
+    def __enter__(self) -> "_Interrupt":
+        self._before = signal.signal(signal.SIGINT, self._ask)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        signal.signal(signal.SIGINT, self._before)
+
+    def _ask(self, number: int, frame: Any) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+
+
+class _Display:
+    """A progress bar on a terminal, a line now and then elsewhere, nothing when quiet."""
+
+    def __init__(self, trial: Any, step: int, quiet: bool):
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
+
+        console = Console(stderr=True)
+        self._bar = console.is_terminal and not quiet
+        self._lines = not self._bar and not quiet
+        self._shown_at = time.monotonic()
+        self._trial = trial
+        if self._lines:
+            click.echo(f"{trial.label}: {trial.steps:,} steps at most", err=True)
+        self._progress = Progress(
+            TextColumn(trial.label),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[score]}"),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
+            disable=not self._bar,
+        )
+        self._id = self._progress.add_task("", total=trial.steps, completed=step, score="")
+
+    def __enter__(self) -> "_Display":
+        self._progress.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._progress.__exit__(*error)
+
+    def step(self, step: int) -> None:
+        if self._bar and time.monotonic() - self._shown_at > 0.1:
+            self._shown_at = time.monotonic()
+            self._progress.update(self._id, completed=step)
+
+    def point(self, point: Any) -> None:
+        score = f"validation {point.validation_accuracy:.3f}, loss {point.validation_loss:.2g}"
+        self._progress.update(self._id, completed=point.step, score=score)
+        if self._lines and time.monotonic() - self._shown_at > 10:
+            self._shown_at = time.monotonic()
+            click.echo(f"step {point.step:,} of {self._trial.steps:,}: {score}", err=True)
+
+
+def _print_result(result: Any, save: Path | None) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    trial = result.trial
+    parameters = trial.model.num_parameters(trial.vocabulary)
+    how = {
+        "early_stop": f"validation loss below {trial.stop_loss:g}",
+        "budget": "step budget used up",
+        "diverged": "diverged: the loss is no longer a number",
+    }[result.stop_reason]
+    console = Console(highlight=False)
+    console.print(f"[bold]{trial.label}[/bold], {parameters:,} parameters, trial {trial.id}", soft_wrap=True)
+    console.print(f"{result.steps:,} steps in {result.seconds:.1f} s ({how})")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("inputs")
+    table.add_column(f"{trial.min_inputs}–{trial.max_inputs}", justify="right")
+    for length in result.test_accuracy:
+        table.add_column(str(length), justify="right")
+    table.add_row(
+        "accuracy", *(_score(value) for value in (result.validation_accuracy, *result.test_accuracy.values()))
+    )
+    if any(value > 0.005 for value in result.majority.values()):
+        table.add_row("commonest answer", "", *(f"{value:.3f}" for value in result.majority.values()))
+    console.print(table)
+    if save is not None:
+        console.print(f"saved to {save}; load it with", style="dim")
+        console.print(
+            f'  from orch.training.checkpoints import load_model\n  network, trial = load_model("{save}")', markup=False
+        )
+
+
+def _score(value: float) -> str:
+    colour = "green" if value >= 0.95 else "yellow" if value >= 0.5 else "red"
+    return f"[{colour}]{value:.3f}[/{colour}]"
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no NaN and no infinity: they become null."""
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

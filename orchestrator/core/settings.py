@@ -1,0 +1,137 @@
+"""Settings as frozen dataclasses of plain values: described, turned into dictionaries and back, and made canonical.
+
+Tasks, models and trials are made of these. Standard library only, so that everything may import it.
+"""
+
+import dataclasses
+import functools
+import json
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from orch.core.errors import InvalidSettings, UnknownName
+
+T = TypeVar("T")
+_MISSING = object()
+
+
+def setting(default: Any, description: str, *, past: Any = _MISSING) -> Any:
+    """A dataclass field with a default and a sentence about it.
+
+    `past` is for a field added after results exist: the value that describes how things were before. While a config
+    has that value the field is left out of its identity, so that earlier results keep their ids.
+    """
+    metadata = {"description": description} | ({} if past is _MISSING else {"past": past})
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+def describe(field: dataclasses.Field) -> str:
+    return field.metadata.get("description", "")
+
+
+def field_types(config_type: type) -> Mapping[str, Any]:
+    return _field_types(config_type)
+
+
+@functools.cache
+def _field_types(config_type: type) -> Mapping[str, Any]:
+    hints = typing.get_type_hints(config_type)
+    return types.MappingProxyType({field.name: hints[field.name] for field in dataclasses.fields(config_type)})
+
+
+def to_dict(config: Any) -> dict[str, Any]:
+    """Plain values; tuples become lists, as JSON has it."""
+    return {field.name: _plain(getattr(config, field.name)) for field in dataclasses.fields(config)}
+
+
+def canonical(config: Any) -> dict[str, Any]:
+    """What identifies a config: `to_dict`, numbers in their declared type, less later fields at their past value."""
+    config_type: type = type(config)
+    values = {}
+    for name, hint, past in _identifying(config_type):
+        value = _coerce(getattr(config, name), hint)
+        if past is _MISSING or value != past:
+            values[name] = _plain(value)
+    return values
+
+
+@functools.cache
+def _identifying(config_type: type) -> list[tuple[str, Any, Any]]:
+    """Name, type and past value of every field; looked up once, because plans identify trials by the ten thousand."""
+    hints = field_types(config_type)
+    fields = dataclasses.fields(config_type)
+    return [(field.name, hints[field.name], field.metadata.get("past", _MISSING)) for field in fields]
+
+
+def canonical_json(config: Any, known: Mapping[str, str]) -> str:
+    """`canonical` as JSON with sorted keys, given the text of some fields. For one trial `json.dumps` would do; plans
+    identify them by the ten thousand, and what they share is written once."""
+    texts = dict(known)
+    config_type: type = type(config)
+    for name, hint, past in _identifying(config_type):
+        if name not in known:
+            value = getattr(config, name)
+            if type(value) is tuple:
+                texts[name] = _json_tuple(value, hint)
+                continue
+            if type(value) is not hint:
+                value = _coerce(value, hint)
+            if past is _MISSING or value != past:
+                texts[name] = repr(value) if type(value) in (int, float) else json.dumps(value)
+    return "{" + ",".join(f'"{name}":{texts[name]}' for name in sorted(texts)) + "}"
+
+
+@functools.lru_cache(maxsize=1 << 10)
+def _json_tuple(value: tuple[Any, ...], hint: Any) -> str:
+    return json.dumps(_coerce(value, hint), separators=(",", ":"))
+
+
+def from_dict(config_type: type[T], values: Mapping[str, Any], kind: str = "setting") -> T:
+    """The config that `to_dict` was taken of. Unknown names raise with the nearest; wrong types raise all at once."""
+    hints = field_types(config_type)
+    for name in values:
+        if name not in hints:
+            raise UnknownName(kind, name, hints)
+    coerced, problems = {}, []
+    for name, value in values.items():
+        try:
+            coerced[name] = _coerce(value, hints[name])
+        except TypeError as error:
+            problems.append(f"{name} {value!r} {error}")
+    if problems:
+        raise InvalidSettings(problems)
+    return config_type(**coerced)
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _coerce(value: Any, hint: Any) -> Any:
+    if type(value) is hint and value == value:  # as it should be, and not NaN
+        return value
+    if isinstance(hint, types.UnionType):
+        return None if value is None else _coerce(value, next(arm for arm in hint.__args__ if arm is not type(None)))
+    if typing.get_origin(hint) is tuple:
+        if not isinstance(value, (list, tuple)):
+            raise TypeError("is not a list")
+        return tuple(_coerce(item, hint.__args__[0]) for item in value)
+    if hint is bool:
+        if not isinstance(value, bool):
+            raise TypeError("is not true or false")
+        return value
+    if hint in (int, float) and not isinstance(value, (bool, str)):
+        try:
+            number = hint(value)
+        except (TypeError, ValueError, OverflowError):
+            number = None
+        if number is not None and number == value:
+            return number
+    if hint is str and isinstance(value, str):
+        return value
+    words = {int: "is not a whole number", float: "is not a number", str: "is not a text"}
+    if hint in words:
+        raise TypeError(words[hint])
+    return value

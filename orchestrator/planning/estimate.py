@@ -1,0 +1,221 @@
+"""How long trials take: by arithmetic at assumed rates, corrected with what finished trials and `orch doctor` measured.
+
+No torch and no Ray.
+"""
+
+import enum
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from orch import models, tasks
+from orch.core.errors import OrchError
+from orch.sweeps.trial import Trial
+from orch.usercode import outdated
+
+if TYPE_CHECKING:
+    from pyarrow import Table
+
+
+class Basis(enum.StrEnum):
+    """What an estimate rests on, the best first."""
+
+    MEASURED = "measured"
+    """Finished trials of the same model, size and task."""
+    SCALED = "scaled"
+    """Finished trials of the same model in other sizes or on other tasks, in proportion to the arithmetic."""
+    TRIED = "tried"
+    """The arithmetic, corrected by the training steps that `orch doctor` timed on the device."""
+    ASSUMED = "assumed"
+    """The arithmetic alone, at assumed rates."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """What a device does, roughly: only where no finished trial tells better."""
+
+    flops_per_second: float
+    seconds_per_step: float
+    seconds_per_token: float
+    """For each position that a forward pass goes through, one after the other."""
+    seconds_per_parameter: float
+    """For the optimiser."""
+
+
+ASSUMED_IN = "November 2026"
+ASSUMED = {
+    # Fits the training steps of all models at width 64 and 256 within a factor of 2, on one core of a cloud server.
+    "cpu": Rates(40e9, 1e-3, 45e-6, 2.7e-9),
+    # Not measured: a data-centre GPU, where small models mostly wait for one kernel after another to start.
+    "gpu": Rates(5e12, 2e-3, 100e-6, 3e-11),
+}
+
+
+def step_seconds(trial: Trial, device: str = "cpu") -> float:
+    """A training step, by arithmetic."""
+    return _seconds(_costs(trial), _rates(device))[0]
+
+
+def estimate_seconds(trial: Trial, steps: float | None = None, device: str = "cpu") -> float:
+    """How long a trial of `steps` (else its budget) takes by arithmetic: training, validations and tests."""
+    steps = trial.steps if steps is None else steps
+    per_step, per_validation, tests = _seconds(_costs(trial), _rates(device))
+    return steps * per_step + math.ceil(steps / trial.eval_every) * per_validation + tests
+
+
+def _rates(device: str) -> Rates:
+    return ASSUMED["cpu" if device == "cpu" else "gpu"]
+
+
+Pass = tuple[int, int]
+"""Operations and tokens of one forward pass."""
+
+
+def _seconds(costs: tuple[Pass, Pass, Pass, int], rates: Rates) -> tuple[float, float, float]:
+    def forward(cost: Pass) -> float:
+        return cost[0] / rates.flops_per_second + cost[1] * rates.seconds_per_token
+
+    batch, validation, tests, num_trained = costs
+    update = rates.seconds_per_step + num_trained * rates.seconds_per_parameter
+    return update + 3 * forward(batch), forward(validation), forward(tests)
+
+
+def _costs(trial: Trial) -> tuple[Pass, Pass, Pass, int]:
+    """A training batch, a validation and all tests, and how many parameters are trained."""
+    model, vocabulary = trial.model, trial.vocabulary
+
+    def forward(samples: int, inputs: int) -> Pass:
+        tokens = trial.task.num_tokens(inputs)
+        return model.forward_flops(vocabulary, samples, tokens), tokens
+
+    batch = min(trial.batch_size, trial.train_examples or trial.batch_size)
+    tests = [forward(trial.test_samples, length) for length in trial.tested_lengths]
+    shapes = model.shapes(vocabulary).items()
+    return (
+        forward(batch, trial.max_inputs),
+        forward(trial.validation_samples, trial.max_inputs),
+        (sum(flops for flops, _ in tests), sum(tokens for _, tokens in tests)),
+        sum(math.prod(shape) for name, shape in shapes if model.is_trained(name)),
+    )
+
+
+MEASURED_COLUMNS = ("device", "task_revision", "model_revision", "seconds", "steps_trained", "config")
+_IN_A_PACK = {"learning_rate", "init_seed", "data_seed", "eval_seed"}
+
+
+def kind_columns() -> list[str]:
+    """The settings in which trials must agree to cost the same."""
+    from orch.store.user_columns import setting_columns
+
+    plain = (column for column in setting_columns() if not column.type.num_fields)  # lists cannot be compared
+    return [column.name for column in plain if column.name not in _IN_A_PACK]
+
+
+class Estimator:
+    """How long trials take, by the arithmetic corrected with what finished trials took.
+
+    A trial's estimate is `estimate_seconds` at the steps it is expected to train, times measured over computed time
+    of the trials most like it: what ran before is expected to take as long again, other sizes in proportion.
+    """
+
+    def __init__(
+        self,
+        trials: "Table | None" = None,
+        device: str | None = None,
+        tried: Iterable[Mapping[str, Any]] = (),
+    ):
+        """`device` is the one to estimate for; else that on which finished trials spent most of their time, else one
+        that `orch doctor` tried, a GPU if it can be. `tried` is what it left in the store's `rates`."""
+        groups = [] if trials is None else list(_finished_groups(trials))
+        spent: dict[str, float] = defaultdict(float)
+        for group in groups:
+            spent[group.device] += group.seconds
+        by_device = {each["device"]: each["ratios"] for each in tried}
+        known = sorted(by_device, key=lambda name: name == "cpu")
+        self.device = device or max(spent, key=spent.__getitem__, default=[*known, "cpu"][0])
+        self._tried: Mapping[str, float] = by_device.get(self.device, {})
+        self._took: dict[Any, list[float]] = defaultdict(lambda: [0.0, 0.0])
+        self._steps: dict[Any, list[float]] = defaultdict(lambda: [0.0, 0.0])
+        for group in groups:
+            for key in self._step_keys(group.trial):
+                _add(self._steps[key], group.steps * group.count, group.count)
+            if group.device == self.device:
+                computed = group.count * estimate_seconds(group.trial, group.steps, self.device)
+                for key in self._rate_keys(group.trial):
+                    _add(self._took[key], group.seconds, computed)
+        self._known: dict[Trial, tuple[float, Basis]] = {}
+
+    @staticmethod
+    def _rate_keys(trial: Trial) -> tuple[Any, Any]:
+        return (trial.model, trial.task.name), trial.model.name
+
+    @staticmethod
+    def _step_keys(trial: Trial) -> tuple[Any, Any]:
+        return (trial.model, trial.task, trial.steps), (trial.model.name, trial.task.name, trial.steps)
+
+    def expected_steps(self, trial: Trial) -> float:
+        """The mean of finished trials like it under the same budget, for some stop early; else the budget."""
+        for key in self._step_keys(trial):
+            if key in self._steps:
+                steps, count = self._steps[key]
+                return steps / count
+        return trial.steps
+
+    def estimate(self, trial: Trial) -> tuple[float, Basis]:
+        kind = trial.stackable()
+        if kind not in self._known:
+            self._known[kind] = self._estimate(kind)
+        return self._known[kind]
+
+    def _estimate(self, trial: Trial) -> tuple[float, Basis]:
+        seconds = estimate_seconds(trial, self.expected_steps(trial), self.device)
+        for key, basis in zip(self._rate_keys(trial), (Basis.MEASURED, Basis.SCALED), strict=True):
+            if key in self._took:
+                took, computed = self._took[key]
+                return seconds * took / computed, basis
+        if trial.model.name in self._tried:
+            return seconds * self._tried[trial.model.name], Basis.TRIED
+        return seconds, Basis.ASSUMED
+
+
+def _add(sums: list[float], *values: float) -> None:
+    for place, value in enumerate(values):
+        sums[place] += value
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Finished trials alike in all that costs time."""
+
+    trial: Trial
+    """One of them."""
+    device: str
+    count: int
+    steps: float
+    """The mean."""
+    seconds: float
+    """The sum."""
+
+
+def _finished_groups(trials: "Table") -> Iterable[_Group]:
+    measures = [("trial_id", "count"), ("steps_trained", "mean"), ("seconds", "sum"), ("config", "min")]
+    kinds = ["device", "task_revision", "model_revision"]
+    grouped = trials.group_by([*kinds, *kind_columns()]).aggregate(measures)
+    names = [*kinds, *(f"{name}_{measure}" for name, measure in measures)]
+    for device, *revisions, count, steps, seconds, config in zip(
+        *(grouped[name].to_pylist() for name in names), strict=True
+    ):
+        if None in (steps, seconds, config):
+            continue
+        values = json.loads(config)
+        if outdated(tasks.REGISTRY, values["task"], revisions[0]) or outdated(
+            models.REGISTRY, values["model"], revisions[1]
+        ):
+            continue
+        try:
+            yield _Group(Trial.from_dict(values), device or "cpu", count, steps, seconds)
+        except OrchError:
+            continue  # a trial of another version, with settings that this one does not know

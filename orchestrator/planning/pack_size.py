@@ -1,0 +1,111 @@
+"""How many trials to train as one pack: what stacking gains on a device, and when it would change a result. No torch.
+
+A step of one trial is the calls that start its operations, and their work. A pack makes the calls once for all trials,
+and does the work of each: it gains where calls take longer than work, that is, for small models.
+"""
+
+import math
+from dataclasses import dataclass
+
+from orch.models import ModelConfig, Vocabulary
+from orch.sweeps.trial import Trial
+
+WORTH_IT = 1.2
+"""A pack must promise at least this much: a smaller gain drowns in its costs to the schedule."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """What a step takes on a kind of device, in seconds."""
+
+    per_position: float
+    """The calls at one position, forwards and backwards, and their part of the calls around."""
+    per_trial: float
+    """What is called for each trial of a pack, such as the optimiser."""
+    per_operation: float
+    """One multiplication or addition of a matrix product."""
+    per_parameter: float
+    """Its gradient, its moments and its update: all memory."""
+    per_state: float
+    """One component of a state at one position: elementwise work, all memory."""
+    largest_pack: int
+    memory: float
+    """Bytes that a pack may take."""
+
+
+PACES = {
+    # Fits packs of 1 to 9 of all models at widths 16, 64, 128 and 256 on one core of a cloud server, mostly within 20%.
+    "cpu": Pace(0.12e-3, 0.08e-3, 1 / 80e9, 3.4e-9, 4.5e-9, largest_pack=9, memory=4e9),
+    # Not measured: a data-centre GPU, of which a pack may take a part.
+    "gpu": Pace(0.5e-3, 0.05e-3, 1 / 5e12, 3e-11, 2e-11, largest_pack=27, memory=8e9),
+}
+
+
+def _pace(device: str) -> Pace:
+    return PACES["cpu" if device.startswith("cpu") else "gpu"]
+
+
+def speedup(
+    model: ModelConfig,
+    vocabulary: Vocabulary,
+    batch_size: int,
+    size: int,
+    *,
+    num_tokens: int = 12,
+    device: str = "cpu",
+) -> float:
+    """Training steps per second of each trial in a pack of `size`, added up, over those of a trial alone."""
+    if not model.packs:
+        return 1.0
+    pace = _pace(device)
+    calls = num_tokens * pace.per_position
+    num_states = batch_size * num_tokens * model.width
+    # A training step takes about three forward passes.
+    operations = 3 * model.forward_flops(vocabulary, batch_size, num_tokens)
+    work = pace.per_trial + operations * pace.per_operation + num_states * pace.per_state
+    work += model.num_parameters(vocabulary) * pace.per_parameter
+    return (calls + work) / (calls / size + work)
+
+
+def stacks_exactly(trial: Trial) -> bool:
+    """Whether the trial's numbers on a CPU are the same, bit for bit, alone and in a stack.
+
+    They are where every trial's matrices begin at a multiple of 16 bytes and its states are a multiple of 32 numbers:
+    matrix products depend on the one and exponentials on the other, in the last bit. Other trials would differ by
+    rounding, of which training can make much: they run alone.
+    """
+    model = trial.model
+    matrices = [shape for shape in model.shapes(trial.vocabulary).values() if len(shape) > 1]
+    batch_sizes = {trial.batch_size}
+    if trial.train_examples:
+        batch_sizes = {min(trial.batch_size, trial.train_examples), trial.train_examples % trial.batch_size}
+    return (
+        model.packs
+        and all(shape[-1] % 4 == 0 for shape in matrices)
+        and all(count * model.width % 32 == 0 for count in batch_sizes)
+    )
+
+
+def memory(trial: Trial) -> float:
+    """Bytes that a trial in training takes, roughly: weights, gradients and moments, states, and transitions."""
+    model, vocabulary = trial.model, trial.vocabulary
+    num_tokens = trial.task.num_tokens(trial.max_inputs)
+    num_states = max(trial.batch_size * num_tokens, trial.validation_samples) * model.width
+    num_transitions = vocabulary.readable + trial.batch_size
+    return 4 * (4 * model.num_parameters(vocabulary) + 16 * num_states + 2 * num_transitions * model.width**2)
+
+
+def pack_size(trial: Trial, num_available: int, device: str = "cpu", largest: int | None = None) -> int:
+    """How many of `num_available` trials like this one to train as one pack: 1 where packing does not help.
+
+    `largest` is a limit of the user's. Packs are of even size: twelve trials make two packs of six, not nine and three.
+    """
+    pace = _pace(device)
+    most = min(largest or pace.largest_pack, int(pace.memory / memory(trial)))
+    stacks = stacks_exactly(trial) if pace is PACES["cpu"] else trial.model.packs
+    if most < 2 or num_available < 2 or not stacks:
+        return 1
+    size = math.ceil(num_available / math.ceil(num_available / most))
+    num_tokens = trial.task.num_tokens(trial.max_inputs)
+    gain = speedup(trial.model, trial.vocabulary, trial.batch_size, size, num_tokens=num_tokens, device=device)
+    return size if gain >= WORTH_IT else 1

@@ -1,0 +1,15 @@
+"""Which results a withdrawal concerns."""
+
+from orch.core.errors import InvalidSettings, UnknownName
+from orch.store import Store
+from orch.sweeps import where as conditions
+
+
+def matching_trials(store: Store, where: list[str], trial_ids: list[str]) -> list[str]:
+    """The ids of finished trials that meet every condition, or are named."""
+    trials = store.read("trials")
+    finished = trials["trial_id"].to_pylist()
+    unknown = [trial_id for trial_id in trial_ids if trial_id not in finished]
+    if unknown:
+        raise InvalidSettings([str(UnknownName("result of trial", each, finished[:50])) for each in unknown])
+    return sorted({*trial_ids, *(conditions.matching_trials(where, trials) if where else ())})

@@ -1,0 +1,229 @@
+"""Is this device right? What a worker can find out in minutes about the machine it is on.
+
+Every model against the same arithmetic in double precision on the CPU, a pack against its trials alone, a checkpoint's
+way to bytes and back, the store; then how fast each model trains, which `orch plan` goes by afterwards.
+"""
+
+import enum
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from orch import models
+from orch.models.network import Network, build, network_type
+from orch.planning.estimate import step_seconds
+from orch.running import provenance
+from orch.store import Store
+from orch.sweeps.trial import Trial, make_trial
+from orch.tasks.sampling import Batch, Sampler
+from orch.training.checkpoints import parse_snapshot, snapshot_bytes
+from orch.training.train import Training
+
+TOLERANCE = 1e-3
+"""Between single and double precision, relative to the largest entry: twelve steps of a recurrence add up."""
+PACKS_AGREE = 1e-5
+RATE_SECONDS = 2.0
+SMALL: dict[str, dict[str, Any]] = {
+    "block_diagonal": {"block_size": 2},
+    "factored": {"rank": 32},
+    "mamba": {"layers": 2},
+    "transformer": {"layers": 2},
+}
+
+
+class State(enum.StrEnum):
+    PASS = "pass"
+    FAIL = "fail"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    check: str
+    state: State
+    detail: str
+    seconds: float
+
+
+class Skipped(Exception):
+    """A check that does not apply here; the message says why."""
+
+
+class Failed(Exception):
+    """A check that found something wrong."""
+
+
+Check = tuple[str, Callable[[], str]]
+
+
+def examine(
+    store_uri: str,
+    device: str,
+    rate_seconds: float = RATE_SECONDS,
+    names: Sequence[str] = tuple(sorted(models.REGISTRY)),
+) -> Iterator[Finding]:
+    """Each check as it is done. Run it in the process and on the machine that is to be examined."""
+    for name, check in checks(store_uri, device, rate_seconds, names):
+        started = time.monotonic()
+        try:
+            state, detail = State.PASS, check()
+        except Skipped as reason:
+            state, detail = State.SKIPPED, str(reason)
+        except Exception as error:  # whatever it is, it is a finding, and the other checks go on
+            told = str(error) if isinstance(error, Failed) else f"{type(error).__name__}: {error}"
+            state, detail = State.FAIL, " ".join(told.split())
+        yield Finding(name, state, detail, time.monotonic() - started)
+
+
+def checks(store_uri: str, device: str, rate_seconds: float, names: Sequence[str]) -> list[Check]:
+    return [
+        ("device", lambda: describe(device)),
+        ("store", lambda: check_store(store_uri)),
+        *((f"{name}: outputs and gradients", lambda name=name: compare_with_double(name, device)) for name in names),
+        ("mamba: mamba_ssm against ours", lambda: compare_mamba_kernels(device)),
+        *((f"{name}: pack and checkpoint", lambda name=name: check_training(name, device)) for name in names),
+        ("rates", lambda: record_rates(store_uri, device, rate_seconds, names)),
+    ]
+
+
+def describe(device: str) -> str:
+    if device == "cpu":
+        return f"CPU, {torch.get_num_threads()} thread, torch {torch.__version__}"
+    if torch.backends.cuda.matmul.allow_tf32:
+        raise Failed("TF32 is on, which rounds matmuls to three digits: leave it off")
+    total = torch.cuda.get_device_properties(device).total_memory / 2**30
+    return (
+        f"{torch.cuda.get_device_name(device)}, {total:.0f} GiB, torch {torch.__version__}, CUDA {torch.version.cuda}"
+    )
+
+
+def check_store(store_uri: str) -> str:
+    store = Store.open(store_uri)
+    store.verify()
+    return f"{store.location} was written and read from this worker"
+
+
+def small_trial(name: str, **settings: Any) -> Trial:
+    shape = {"width": 64} | SMALL.get(name, {}) | settings
+    return make_trial("modular_addition", name, modulus=5, steps=20, eval_every=10, test_length=20, curve_lengths=(20,),
+                      validation_samples=64, test_samples=64, **shape)  # fmt: skip
+
+
+def compare_with_double(name: str, device: str, **settings: Any) -> str:
+    trial = small_trial(name, **settings)
+    generators = [torch.Generator().manual_seed(seed) for seed in range(2)]
+    reference = build(trial.model, trial.vocabulary, generators)
+    batch = _batch(trial, num_trials=2)
+    here = _copy(reference, device)
+    exact = _outputs_and_gradients(_copy(reference, "cpu").double(), batch, "cpu")
+    found = _outputs_and_gradients(here, batch, device)
+    return _agree(found, exact, TOLERANCE, "from double precision on the CPU")
+
+
+def compare_mamba_kernels(device: str) -> str:
+    from orch.models.mamba.scan import kernel
+
+    if kernel(device) == "orch":
+        raise Skipped("mamba_ssm is not installed here, or this is no GPU: our own scan runs")
+    # On the CPU it is always our scan that runs, so this compares the two, at the published size.
+    return compare_with_double("mamba", device, width=256, layers=4)
+
+
+def check_training(name: str, device: str) -> str:
+    """Three trials in one pack, stopped and resumed from bytes, against each alone and uninterrupted."""
+    trials = [small_trial(name, init_seed=seed, data_seed=seed, learning_rate=1e-3) for seed in range(3)]
+    pack = Training(trials, device)
+    pack.advance(stop_at=5)
+    saved = [snapshot_bytes(pack.snapshot(position)) for position in range(len(trials))]
+    resumed = Training.resume([parse_snapshot(data, "a checkpoint") for data in saved], device)
+    while not resumed.finished:
+        resumed.advance()
+    together = {result.trial.id: result.parameters for result in resumed.results}
+    worst = 0.0
+    for trial in trials:
+        alone = Training([trial], device)
+        while not alone.finished:
+            alone.advance()
+        for key, tensor in alone.results[0].parameters.items():
+            worst = max(worst, _distance(together[trial.id][key], tensor))
+    if not worst <= PACKS_AGREE:
+        raise Failed(f"a pack that was resumed differs from its trials alone by {worst:.1e}: more than {PACKS_AGREE:g}")
+    return "bit for bit" if worst == 0 else f"within {worst:.1e}"
+
+
+def record_rates(store_uri: str, device: str, seconds: float, names: Sequence[str]) -> str:
+    """What training steps take at the published size, for plans: as measured over computed time."""
+    ratios, told = {}, []
+    for name in names:
+        trial = make_trial("modular_addition", name, modulus=5)
+        measured = _step_seconds(trial, device, seconds)
+        ratios[name] = measured / step_seconds(trial, "cpu" if device == "cpu" else "gpu")
+        told.append(f"{name} {1 / measured:.0f}/s")
+    place = provenance.machine(device, torch.get_num_threads())
+    store = Store.open(store_uri)
+    key = "".join(letter if letter.isalnum() else "-" for letter in place["device"].lower())
+    store.put_json(f"rates/{key}.json", {"device": place["device"], "host": place["host"], "ratios": ratios})
+    return "training steps at width 256: " + ", ".join(told)
+
+
+def _step_seconds(trial: Trial, device: str, seconds: float) -> float:
+    """The median step, after the first few."""
+    training = Training([trial], device)
+    taken: list[float] = []
+    until = time.monotonic() + seconds
+    while len(taken) < 4 or time.monotonic() < until:
+        started = time.perf_counter()
+        training.advance(stop_at=training.step + 1)
+        if device != "cpu":
+            torch.cuda.synchronize()
+        taken.append(time.perf_counter() - started)
+        if training.step >= trial.eval_every - 1:
+            break
+    return sorted(taken[2:])[len(taken[2:]) // 2]
+
+
+def _batch(trial: Trial, num_trials: int) -> Sequence[Tensor]:
+    sampler = Sampler(trial.task)
+    batches: list[Batch] = []
+    for seed in range(num_trials):
+        generator = torch.Generator().manual_seed(seed)
+        batches.append(sampler.draw(generator, 16, trial.min_inputs, trial.max_inputs))
+    return [torch.stack(parts) for parts in zip(*batches, strict=True)]
+
+
+def _copy(network: Network, device: str) -> Network:
+    kind = network_type(network.config)
+    members = [network.member(position) for position in range(network.num_trials)]
+    return kind(network.config, network.vocabulary, members).to(device)
+
+
+def _outputs_and_gradients(network: Network, batch: Sequence[Tensor], device: str) -> dict[str, Tensor]:
+    tokens_KBT, end_KB, target_KB = (part.to(device) for part in batch)
+    logits_KBV = network(tokens_KBT, end_KB)
+    loss = torch.nn.functional.cross_entropy(logits_KBV.flatten(0, 1), target_KB.flatten())
+    trained = [name for name in network.names if network[name].requires_grad]
+    gradients = torch.autograd.grad(loss, [network[name] for name in trained])
+    found = {
+        "outputs": logits_KBV,
+        **{f"the gradient of {name}": g for name, g in zip(trained, gradients, strict=True)},
+    }
+    return {name: tensor.detach().cpu() for name, tensor in found.items()}
+
+
+def _agree(found: dict[str, Tensor], expected: dict[str, Tensor], tolerance: float, between: str) -> str:
+    distances = {name: _distance(found[name], expected[name]) for name in expected}
+    name = max(distances, key=lambda each: math.inf if math.isnan(distances[each]) else distances[each])
+    if not distances[name] <= tolerance:
+        raise Failed(f"{name} differs by {distances[name]:.1e} {between}: more than {tolerance:g}")
+    return f"at most {distances[name]:.1e} {between}"
+
+
+def _distance(one: Tensor, other: Tensor) -> float:
+    """The largest difference, relative to the largest entry."""
+    one, other = one.detach().cpu().double(), other.detach().cpu().double()
+    return float((one - other).abs().max() / other.abs().max().clamp_min(1e-12))

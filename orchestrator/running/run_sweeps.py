@@ -1,0 +1,334 @@
+"""Running sweeps: plan, take the lease, hand what is missing to the driver, keep the store tidy, sum up."""
+
+import hashlib
+import os
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from orch.core.errors import OrchError
+from orch.planning.plan import Plan, PlannedTrial, State, make_plan
+from orch.running.failures import Failure
+from orch.running.lease import Lease
+from orch.running.packs import make_packs
+from orch.running.progress import Display, Progress, Tally, duration
+from orch.running.session import Options, Session, check_holders, compacting, interruptible
+from orch.running.units import Turn, Work
+from orch.store import Store
+from orch.sweeps.registry import read_files
+from orch.sweeps.trial import Trial
+from orch.usercode import OwnCode, in_use, use
+from orch.usercode.stored_code import find, keep
+
+LONG_SECONDS = 24 * 3600
+LOOK_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked for."""
+
+    sweeps: tuple[str, ...]
+    scale: str
+    where: tuple[str, ...] = ()
+    code: tuple[OwnCode, ...] = ()
+    """Files of the user's, as they were when it was asked for."""
+
+    @classmethod
+    def read(cls, names: Iterable[str], scale: str, where: Iterable[str]) -> "Request":
+        """Of names as the user gives them: files among them are read now, and not again."""
+        sweeps = read_files(names)
+        return cls(tuple(sweeps), scale, tuple(where), tuple(code for code in in_use() if code.name in sweeps))
+
+    def plan(self, store: Store) -> Plan:
+        use(self.code)
+        return make_plan(self.sweeps, self.scale, self.where, store)
+
+    @property
+    def description(self) -> str:
+        narrowed = f" where {' and '.join(self.where)}" if self.where else ""
+        return f"{', '.join(self.sweeps)} at {self.scale} scale{narrowed}"
+
+
+@dataclass
+class Summary:
+    """What a run of sweeps came to."""
+
+    finished: int
+    failed: dict[str, int]
+    left: int
+    waiting: int
+    seconds: float
+    stopped: str
+    """Why it stopped before everything was done; empty if it did not."""
+    trial_ids: frozenset[str] = frozenset()
+    """All that was asked for, done before or now."""
+
+
+def run_sweeps(requests: Sequence[Request], store: Store, options: Options, say: Callable[[str], None]) -> Summary:
+    """Run whatever of these the store lacks. Safe to stop at any moment and to repeat."""
+    from orch.running.machines import connect, disconnect
+
+    plans = [request.plan(store) for request in requests]
+    for request, plan in zip(requests, plans, strict=True):
+        if not plan.trials:
+            raise OrchError(f"no trial matches {request.description}: loosen --where; orch plan shows what there is")
+    todo = _to_do(plans)
+    if not todo:
+        waiting = sum(plan.num_waiting for plan in plans)
+        ids = _asked_for(plans)
+        return Summary(finished=0, failed={}, left=0, waiting=waiting, seconds=0.0, stopped="", trial_ids=ids)
+    if not options.join:
+        check_holders(store, "wait for it, or share the work with --join")
+    started = time.monotonic()
+    machines = connect(options.num_cpus, options.gpus_per_trial, options.device)
+    try:
+        estimate = sum(planned.seconds for planned in todo.values()) / machines.slots
+        say(f"running on {machines.description}; store {store.location}")
+        say(f"{len(todo):,} trials to do, about {duration(estimate)}")
+        if estimate > LONG_SECONDS and not options.confirm(f"This may take {duration(estimate)}. Start?"):
+            raise OrchError("nothing was started: narrow it with --where, or say --yes")
+        store.verify()
+        names = "; ".join(request.description for request in requests)
+        with Lease(store, names) as lease:
+            for request, plan in zip(requests, plans, strict=True):
+                record(store, request, plan)
+            session = _Session(requests, plans, todo, store, machines, lease, options)
+            try:
+                summary = session.run()
+            except OrchError as error:
+                if options.on_finish:
+                    _notify(options.on_finish, session.summary(stopped=str(error)))
+                raise
+            finally:
+                session.log.flush(now=True)
+    finally:
+        disconnect()
+    summary.seconds = time.monotonic() - started
+    if options.on_finish:
+        _notify(options.on_finish, summary)
+    return summary
+
+
+def _to_do(plans: Sequence[Plan]) -> dict[str, PlannedTrial]:
+    """What is missing, each trial once: a canary of every model and task first, then the longest first."""
+    missing = {planned.id: planned for plan in plans for planned in plan.trials if planned.left}
+    by_length = sorted(missing.values(), key=lambda planned: -planned.seconds)
+    canaries = {}
+    for planned in by_length:  # the last of its kind stays: the shortest
+        canaries[planned.trial.model.name, planned.trial.task.name] = planned
+    first = sorted(
+        {planned.trial.id: planned for planned in canaries.values()}.values(), key=lambda each: -each.seconds
+    )
+    return {planned.trial.id: planned for planned in [*first, *by_length]}
+
+
+def _asked_for(plans: Sequence[Plan]) -> frozenset[str]:
+    return frozenset(planned.id for plan in plans for planned in plan.trials)
+
+
+def record(store: Store, request: Request, plan: Plan) -> None:
+    """So that `orch resume` knows what was asked for, and `orch status` what it comes to, without planning anew."""
+    digest = hashlib.sha256(request.description.encode()).hexdigest()[:8]
+    name = f"{'-'.join((*request.sweeps, request.scale))[:60].replace('/', '_')}-{digest}"
+    values = {
+        "sweeps": list(request.sweeps),
+        "scale": request.scale,
+        "where": list(request.where),
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seconds": {planned.id: round(planned.seconds, 3) for planned in plan.trials if planned.id},
+        "waiting": plan.num_waiting,
+        "code": keep(store, request.code),
+    }
+    store.put_json(f"sweeps/{name}.json", values)
+
+
+def recorded_requests(store: Store) -> list[Request]:
+    """Every sweep this store was ever asked for."""
+    found = []
+    for values in store.list_json("sweeps").values():
+        sweeps = tuple(values["sweeps"])
+        code = find(store, values.get("code", ()), ", ".join(sweeps))
+        found.append(Request(sweeps, values["scale"], tuple(values["where"]), code))
+    return found
+
+
+def find_trial(store: Store, trial_id: str) -> Trial:
+    """The trial of this id (or its beginning), among all that this store was ever asked for."""
+    known: dict[str, Trial] = {}
+    for request in recorded_requests(store):
+        known |= {planned.trial.id: planned.trial for planned in request.plan(store).trials}
+    matching = [key for key in known if key.startswith(trial_id)]
+    if len(matching) != 1:
+        problem = f"{len(matching)} trials begin with it" if matching else "no sweep on this store asked for it"
+        raise OrchError(f"trial {trial_id!r}: {problem}: copy an id from orch failures, and check --store")
+    return known[matching[0]]
+
+
+def _notify(command: str, summary: Summary) -> None:
+    facts = {
+        "ORCH_FINISHED": str(summary.finished),
+        "ORCH_FAILED": str(sum(summary.failed.values())),
+        "ORCH_LEFT": str(summary.left),
+        "ORCH_STOPPED": summary.stopped,
+    }
+    subprocess.run(command, shell=True, env=os.environ | facts, check=False)
+
+
+class _Session(Session):
+    """One run: listens to the driver, in whose process it lives."""
+
+    def __init__(
+        self,
+        requests: Sequence[Request],
+        plans: Sequence[Plan],
+        todo: dict[str, PlannedTrial],
+        store: Store,
+        machines: Any,
+        lease: Lease,
+        options: Options,
+    ):
+        super().__init__(store, machines, lease, options)
+        self._requests, self._plans, self._todo = requests, plans, todo
+        self._display: Display | None = None
+        self._num_finished = 0
+        self._failed: dict[str, str] = {}
+        self._waiting_for_others: set[str] = set()
+        self._running: set[str] = set()
+        self._done: set[str] = set()
+        self._looked_at = -LOOK_SECONDS
+
+    def run(self) -> Summary:
+        from orch.running import driver
+
+        attempted: set[str] = set()
+        # The workers of a driver that was killed may have gone on for a moment, after the plan was made.
+        done = self._store.done()
+        todo = {key: planned for key, planned in self._todo.items() if key not in done}
+        with interruptible(self.interrupt), compacting(self._store, self.log):
+            while not self._stopped:
+                attempted |= set(todo)
+                self._start_display(todo)
+                self.log.event("sweep started", trials=len(todo), machines=self._machines.description)
+                device, options = self._machines.device, self._options
+                work = make_packs(todo.values(), device, options.pack, options.cheapest_first)
+                if self._lease.shared:
+                    work.reverse()  # the other driver began at the front
+                if work:
+                    with self._display or nullcontext():
+                        driver.run(work, self._machines, self.run_options(), self)
+                # What waited for results may have them now.
+                again = [request.plan(self._store) for request in self._requests]
+                for request, plan in zip(self._requests, again, strict=True):
+                    record(self._store, request, plan)
+                self._plans = again
+                todo = {key: planned for key, planned in _to_do(again).items() if key not in attempted}
+                if not todo:
+                    break
+        return self.summary(self._stopped)
+
+    def summary(self, stopped: str) -> Summary:
+        failed = dict(Counter(self._failed.values()))
+        left = max(0, len(_to_do(self._plans)) - len(self._failed))
+        waiting = sum(plan.num_waiting for plan in self._plans)
+        self.log.event("sweep ended", finished=self._num_finished, failed=failed, left=left, stopped=stopped)
+        return Summary(self._num_finished, failed, left, waiting, 0.0, stopped, _asked_for(self._plans))
+
+    def _start_display(self, todo: dict[str, PlannedTrial]) -> None:
+        tallies: dict[str, Tally] = {}
+        asked = [planned for plan in self._plans for planned in plan.trials]
+        for planned in asked:
+            for name in planned.sweeps:
+                tallies.setdefault(name, Tally()).expect(planned.state == State.DONE)
+        overall = Tally()
+        # Trials that wait have no id yet; of the others each counts once.
+        for planned in {planned.id or place: planned for place, planned in enumerate(asked)}.values():
+            overall.expect(planned.state == State.DONE)
+        seconds = sum(planned.seconds for planned in todo.values())
+        self._todo = todo
+        self._progress = Progress(tallies, seconds, overall)
+        self._display = Display(self._progress, quiet=self._options.quiet)
+
+    # The driver's listener.
+
+    def turn(self, work: Work) -> Turn:
+        ids = [trial.id for trial in work.open_trials]
+        try:
+            if self._lease.shared:
+                done = self._done_by_anyone().intersection(ids)
+                work.finished |= done
+                self._waiting_for_others -= done
+                ids = [trial.id for trial in work.open_trials]
+                if not ids:
+                    return Turn.NEVER
+            claimed = self._lease.claim(ids)
+        except OrchError as error:  # a store out of reach for a moment: ask again later
+            self.log.event("claim failed", error=str(error))
+            return Turn.LATER
+        if claimed:
+            self._waiting_for_others.difference_update(ids)
+            return Turn.NOW
+        if len(ids) > 1:
+            return Turn.APART
+        self._waiting_for_others.update(ids)
+        return Turn.LATER
+
+    def _done_by_anyone(self) -> set[str]:
+        """Asked for every unit while the work is shared, so read now and then."""
+        if time.monotonic() - self._looked_at > LOOK_SECONDS:
+            self._done, self._looked_at = self._store.done(), time.monotonic()
+        return self._done
+
+    def started(self, work: Work) -> None:
+        for trial in work.open_trials:
+            self._running.add(trial.id)
+            self._progress.running(self._todo[trial.id].sweeps, 1)
+        self.log.event("unit started", trials=[trial.id for trial in work.open_trials])
+
+    def _no_longer_running(self, trial_ids: list[str]) -> None:
+        for trial_id in trial_ids:
+            if trial_id in self._running:
+                self._running.discard(trial_id)
+                self._progress.running(self._todo[trial_id].sweeps, -1)
+        self._lease.release(trial_ids)
+
+    def finished(self, work: Work, summary: dict[str, Any]) -> None:
+        self._num_finished += 1
+        planned = self._todo[summary["trial_id"]]
+        self._no_longer_running([summary["trial_id"]])
+        self._progress.finished(planned.sweeps, planned.trial.label, summary, planned.seconds)
+        self.log.event("trial finished", **summary)
+
+    def failed(self, work: Work, failure: Failure, again: bool) -> None:
+        ids = [trial.id for trial in work.open_trials]
+        self._no_longer_running(ids)
+        self.log.event(
+            "unit failed", trials=ids, outcome=str(failure.outcome), signature=failure.signature, again=again
+        )
+        if not again:
+            for trial_id in ids:
+                self._failed[trial_id] = str(failure.outcome)
+                self._progress.failed(self._todo[trial_id].sweeps)
+            self._say(f"{failure.outcome.replace('_', ' ')}: {work.label} ({ids[0]}): {failure.message}")
+
+    def tick(self, running: Sequence[Work], num_waiting: int) -> None:
+        self.heed_time()
+        if not running and num_waiting and len(self._waiting_for_others) >= num_waiting and not self._stopped:
+            self._stopped = "the rest is with other drivers"
+        self._lease.counts = {
+            "finished": self._num_finished,
+            "failed": len(self._failed),
+            "running": len(self._running),
+        }
+        self.log.flush()
+        if self._display is not None:
+            self._display.show()
+
+    def _say(self, text: str) -> None:
+        if self._display is not None:
+            self._display.say(text)

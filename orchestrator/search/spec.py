@@ -1,0 +1,172 @@
+"""What a search asks, and its identity: the same question goes on where it was left."""
+
+import hashlib
+import itertools
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from orch.core.errors import InvalidSettings, OrchError
+from orch.core.settings import canonical
+from orch.search.objective import Objective
+from orch.search.space import Space, parse_space
+from orch.sweeps.trial import TRAINER_REVISION, Trial, make_trial
+
+MOST_LOOKED_AT = 512
+"""So many points are looked at to find one that can be trained."""
+REDUCTION = 3
+"""At every rung about one in so many points goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """To find the smallest value of a setting at which the objective reaches a level."""
+
+    name: str
+    at_least: float
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    task: str
+    model: str
+    fixed: Mapping[str, Any]
+    space: Space
+    num_seeds: int = 1
+    objective: Objective = field(default_factory=Objective)
+    smallest: Level | None = None
+    first_rung: int | None = None
+    """Training steps before a point may be pruned; nothing: a ninth of its steps. 0 prunes nothing."""
+    sampler_seed: int = 0
+
+    def trials(self, params: Mapping[str, Any]) -> list[Trial]:
+        """A point's, one for each seed; an error says why the point cannot be."""
+        settings = {**self.fixed, **params}
+        return [
+            make_trial(self.task, self.model, **settings, init_seed=seed, data_seed=seed)
+            for seed in range(self.num_seeds)
+        ]
+
+    @property
+    def example(self) -> Trial:
+        """A trial of the first point that can be trained; an error if there seems to be none."""
+        first: OrchError | None = None
+        for params in itertools.islice(self.space.points(), MOST_LOOKED_AT):
+            try:
+                return self.trials(params)[0]
+            except OrchError as error:
+                first = first or error
+        assert first is not None, "a space has points"
+        raise first
+
+    @property
+    def most_steps(self) -> int:
+        """The budget of a trial, the largest if it is varied."""
+        if "steps" in self.space.names:
+            return int(max(self.space["steps"].ends))
+        return self.example.steps
+
+    @property
+    def rungs(self) -> tuple[int, ...]:
+        """The training steps at which points are compared."""
+        trial, steps = self.example, self.most_steps
+        first = self.first_rung
+        if first is None:
+            first = trial.eval_every * max(1, round(steps / REDUCTION**2 / trial.eval_every))
+        rungs = []
+        while 0 < first < steps:
+            rungs.append(first)
+            first *= REDUCTION
+        return tuple(rungs)
+
+    def problems(self) -> list[str]:
+        """Everything wrong with it, each as a sentence that names the remedy. Without a space, what can be said yet."""
+        problems = []
+        if self.num_seeds < 1:
+            problems.append(f"--seeds {self.num_seeds} is not enough: use 1 or more")
+        if self.first_rung is not None and self.first_rung < 0:
+            problems.append(f"--grace {self.first_rung} is negative: use 0 to prune nothing, or a number of steps")
+        for name in ("init_seed", "data_seed"):
+            if name in self.fixed:
+                problems.append(f"{name} is one of --seeds: leave out --{name.replace('_', '-')}")
+        if self.smallest is not None and self.space.dimensions:
+            problems += self._problems_of(self.smallest)
+        if not problems and self.space.dimensions:
+            try:
+                problems += self.objective.problems(self.example)
+            except InvalidSettings as error:
+                problems += error.problems
+        return problems
+
+    def _problems_of(self, level: Level) -> list[str]:
+        if level.name not in self.space.names:
+            return [f"--smallest {level.name}: it is not varied: add --vary {level.name}=… with its values in order"]
+        problems = []
+        if not self.space[level.name].is_ordered:
+            remedy = f"give --vary {level.name}=1,2,4"
+            problems.append(f"--smallest {level.name} needs a list of numbers that grow: {remedy}")
+        if not self.objective.maximised:
+            metric = self.objective.metric
+            problems.append(f"--smallest needs a metric that should be large, not {metric}: choose an accuracy")
+        return problems
+
+    @property
+    def id(self) -> str:
+        """A hash of what is asked, defaults and revisions included: whatever would change an answer changes it."""
+        return hashlib.sha256(json.dumps(self._identity(), sort_keys=True).encode()).hexdigest()[:10]
+
+    def _identity(self) -> dict[str, Any]:
+        trial = self.example
+        aside = {*self.space.names, "init_seed", "data_seed", "task", "model"}
+        settings = canonical(trial.task) | canonical(trial.model) | canonical_trial(trial)
+        return self.to_dict() | {
+            "fixed": {name: value for name, value in settings.items() if name not in aside},
+            "revisions": [trial.task.revision, trial.model.revision, TRAINER_REVISION],
+            "rungs": self.rungs,
+        }
+
+    @property
+    def description(self) -> str:
+        what = f"the {self.objective.description} over {self.num_seeds} seed{'s' * (self.num_seeds != 1)}"
+        where = f"{self.model} on {self.task} by {self.space}"
+        if self.smallest is None:
+            return f"{where}: {'highest' if self.objective.maximised else 'lowest'} {what.removeprefix('the ')}"
+        name = self.smallest.name.replace("_", " ")
+        return f"{where}: smallest {name} for which {what} is at least {self.smallest.at_least:g}"
+
+    def to_dict(self) -> dict[str, Any]:
+        level = self.smallest
+        return {
+            "task": self.task,
+            "model": self.model,
+            "fixed": dict(self.fixed),
+            "vary": [str(each) for each in self.space.dimensions],
+            "seeds": self.num_seeds,
+            "metric": self.objective.metric,
+            "objective": self.objective.aggregate,
+            "smallest": None if level is None else {"name": level.name, "at_least": level.at_least},
+            "grace": self.first_rung,
+            "sampler_seed": self.sampler_seed,
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "Question":
+        task, model, fixed = values["task"], values["model"], values["fixed"]
+        level = values["smallest"]
+        return cls(
+            task=task,
+            model=model,
+            fixed=fixed,
+            space=parse_space(values["vary"], task, model, fixed),
+            num_seeds=values["seeds"],
+            objective=Objective(values["metric"], values["objective"]),
+            smallest=None if level is None else Level(level["name"], level["at_least"]),
+            first_rung=values["grace"],
+            sampler_seed=values["sampler_seed"],
+        )
+
+
+def canonical_trial(trial: Trial) -> dict[str, Any]:
+    """A trial's own settings, without its task and its model."""
+    return {name: value for name, value in trial.to_dict().items() if name not in ("task", "model")}

@@ -1,0 +1,97 @@
+"""A store's files in an object store: anything that a `pyarrow.fs` URI reaches."""
+
+from orch.core.errors import StoreUnreachable
+from orch.store.crash_points import crash_point
+from orch.store.credentials import redact
+from orch.store.files import reaching
+
+
+class RemoteFiles:
+    def __init__(self, uri: str):
+        from pyarrow import fs
+
+        self.location = redact(uri)
+        with reaching(self.location, "open"):
+            try:
+                self._fs, root = fs.FileSystem.from_uri(_in_one_put(uri))
+            except ValueError:
+                self._fs, root = fs.FileSystem.from_uri(uri)
+        self._root = root.strip("/")
+        self._has_bucket = False
+        if not self._root:
+            raise StoreUnreachable(f"the location {self.location} names no bucket: use one like s3://bucket/folder")
+
+    def _full(self, path: str) -> str:
+        return f"{self._root}/{path}"
+
+    def put(self, path: str, data: bytes, kind: str = "file") -> None:
+        crash_point(f"{kind}-written")
+        with reaching(self.location, "write to"):
+            try:
+                with self._fs.open_output_stream(self._full(path)) as stream:
+                    stream.write(data)
+            except FileNotFoundError as error:
+                raise OSError(str(error)) from error
+        crash_point(f"{kind}-renamed")
+
+    def get(self, path: str) -> bytes:
+        with reaching(self.location, "read"), self._fs.open_input_stream(self._full(path)) as stream:
+            return stream.read()
+
+    def delete(self, path: str) -> None:
+        with reaching(self.location, "delete from"):
+            try:
+                self._fs.delete_file(self._full(path))
+            except FileNotFoundError:
+                return
+
+    def move(self, path: str, target: str) -> None:
+        with reaching(self.location, "write to"):
+            self._fs.move(self._full(path), self._full(target))
+
+    def sizes(self, folder: str) -> dict[str, int]:
+        """Object stores list in the order of names, page by page, which is the order that `Files.sizes` asks for."""
+        from pyarrow import fs
+
+        with reaching(self.location, "read"):
+            selector = fs.FileSelector(self._full(folder), recursive=True, allow_not_found=True)
+            infos = self._fs.get_file_info(selector)
+        visible = (info for info in infos if info.is_file and not info.base_name.startswith("."))
+        found = {info.path.removeprefix(f"{self._root}/"): info.size for info in visible}
+        if not found:
+            self._check_bucket()
+        return found
+
+    def _check_bucket(self) -> None:
+        """A bucket that is not there lists as empty; a misspelt name should not look like an empty store."""
+        from pyarrow import fs
+
+        if self._has_bucket:
+            return
+        with reaching(self.location, "open"):
+            bucket = self._fs.get_file_info(self._root.split("/")[0])
+        if bucket.type is fs.FileType.NotFound:
+            raise StoreUnreachable(f"the store at {self.location} has no bucket: check its name, or create it")
+        self._has_bucket = True
+
+    def exists(self) -> bool:
+        from pyarrow import fs
+
+        with reaching(self.location, "read"):
+            found = bool(self._fs.get_file_info(fs.FileSelector(self._root, allow_not_found=True)))
+        if not found:
+            self._check_bucket()
+        return found
+
+    def local_path(self, path: str) -> str | None:
+        return None
+
+    def sweep(self, folder: str) -> None:
+        """Nothing: an upload that was cut short never becomes visible."""
+
+
+def _in_one_put(uri: str) -> str:
+    """Asks for a small object to be sent in one request, where the default is the three of a multipart upload."""
+    if not uri.startswith("s3://") or "allow_delayed_open" in uri:
+        return uri
+    return f"{uri}{'&' if '?' in uri else '?'}allow_delayed_open=true"

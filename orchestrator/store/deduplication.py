@@ -1,0 +1,103 @@
+"""One row for each fact: which of several rows counts."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from orch.store.columns import KEYS, TIMES
+
+# Made by hand: pyarrow imports pandas to make a scalar of a text.
+_SLASH = pa.Array.from_buffers(pa.binary(1), 1, [None, pa.py_buffer(b"/")]).cast(pa.string())[0]
+
+
+def unique(table: str, data: pa.Table) -> pa.Table:
+    """`data` without the rows that say the same as an earlier one (a retried write, two compactions at once)."""
+    data = _by_time(table, data)
+    return _take(data, first_of_each(data, KEYS[table]))
+
+
+def standing(trials: pa.Table, withdrawn: pa.Table) -> pa.Table:
+    """The results that count: of each trial the first that was not withdrawn. A later one never replaces it."""
+    trials = _by_time("trials", trials)
+    if withdrawn.num_rows:
+        trials = trials.filter(_not_among(trials, withdrawn))
+    return _take(trials, first_of_each(trials, ("trial_id",)))
+
+
+def standing_curves(curves: pa.Table, results: pa.Table, withdrawn: pa.Table) -> pa.Table:
+    """Of a finished trial the curve that led to its result; of others all that there is and was not withdrawn."""
+    firsts, inverse = _groups(_codes(curves, ("trial_id", "attempt_id")))
+    each = curves.select(["trial_id", "attempt_id"]).take(numbers(firsts))
+    finished = pc.is_in(each["trial_id"], value_set=_plain(results["trial_id"]))
+    winning = pc.invert(_not_among(each, results))
+    counts = pc.or_(winning, pc.and_(pc.invert(finished), _not_among(each, withdrawn)))
+    kept = np.from_dlpack(_plain(counts.cast(pa.uint8())))[inverse]
+    return curves if kept.all() else curves.take(numbers(np.flatnonzero(kept)))
+
+
+def _not_among(data: pa.Table, others: pa.Table) -> pa.ChunkedArray:
+    """For each row, whether no row of `others` has its trial and attempt."""
+    return pc.invert(pc.is_in(_attempt_of_trial(data), value_set=_plain(_attempt_of_trial(others))))
+
+
+def _attempt_of_trial(data: pa.Table) -> pa.ChunkedArray:
+    return pc.binary_join_element_wise(data["trial_id"], data["attempt_id"], _SLASH, null_handling="replace")
+
+
+def _by_time(table: str, data: pa.Table) -> pa.Table:
+    """Rows without a time come last."""
+    time = TIMES[table]
+    if time is None:
+        return data
+    keys = [(time, "ascending"), *((key, "ascending") for key in KEYS[table][::-1])]
+    order = pc.sort_indices(data, sort_keys=keys)
+    return _take(data, np.from_dlpack(order))  # `to_numpy` would import pandas
+
+
+def first_of_each(data: pa.Table, keys: Sequence[str]) -> np.ndarray:
+    """The row numbers, ascending, of the first row with each combination of `keys`."""
+    codes = _codes(data, keys)
+    if (codes[:-1] < codes[1:]).all():  # as trials are written, and far faster than sorting
+        return np.arange(len(codes))
+    _, firsts = np.unique(codes, return_index=True)
+    firsts.sort()
+    return firsts
+
+
+def _groups(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The place of the first of each code, and for each code the place of its own among these."""
+    changes = codes[:-1] != codes[1:]
+    if (codes[:-1] <= codes[1:]).all():
+        starts = np.concatenate([np.zeros(min(len(codes), 1), np.int64), np.flatnonzero(changes) + 1])
+        return starts, np.concatenate([starts[:1], np.cumsum(changes)])
+    _, firsts, inverse = np.unique(codes, return_index=True, return_inverse=True)
+    return firsts, inverse
+
+
+def _codes(data: pa.Table, keys: Sequence[str]) -> np.ndarray:
+    """A number for each row, equal where all `keys` are equal."""
+    codes = np.zeros(data.num_rows, np.int64)
+    for key in keys:
+        encoded = pc.dictionary_encode(_plain(data[key]), null_encoding="encode")
+        codes *= max(len(encoded.dictionary), 1)
+        codes += np.from_dlpack(encoded.indices)
+    return codes
+
+
+def _plain(column: pa.ChunkedArray) -> pa.Array:
+    if column.num_chunks == 0:
+        return pa.nulls(0, column.type)  # `combine_chunks` would import pandas to make nothing
+    combined = column.combine_chunks()
+    return combined.chunk(0) if isinstance(combined, pa.ChunkedArray) else combined
+
+
+def _take(data: pa.Table, rows: np.ndarray) -> pa.Table:
+    in_order = len(rows) == data.num_rows and bool((rows[:-1] < rows[1:]).all())
+    return data if in_order else data.take(numbers(rows))
+
+
+def numbers(values: np.ndarray) -> pa.Array:
+    """`pa.array` would import pandas."""
+    return pa.Array.from_buffers(pa.int64(), len(values), [None, pa.py_buffer(np.ascontiguousarray(values, np.int64))])

@@ -1,0 +1,75 @@
+"""Tables of differing schemas as one: columns are matched by name, and types widened where they differ."""
+
+from collections.abc import Iterable, Sequence
+
+import pyarrow as pa
+
+from orch.core.errors import UnknownName
+from orch.store.columns import SCHEMAS
+
+
+def union(tables: Iterable[pa.Table]) -> pa.Table | None:
+    """All rows. A column that a table lacks is null there; columns of different types get one that holds both."""
+    alike: list[list[pa.Table]] = []
+    for table in tables:
+        for group in alike:
+            if group[0].schema.equals(table.schema):
+                group.append(table)
+                break
+        else:
+            alike.append([table])
+    merged = [pa.concat_tables(group).combine_chunks() for group in alike]
+    if len(merged) > 1:
+        kinds: dict[str, pa.DataType] = {}
+        for table in merged:
+            for field in table.schema:
+                kinds[field.name] = _wider(kinds.get(field.name, field.type), field.type)
+        merged = [_widen(table, kinds) for table in merged]
+    return pa.concat_tables(merged, promote_options="default") if merged else None
+
+
+def conform(table: str, data: pa.Table | None, columns: Sequence[str] | None) -> pa.Table:
+    """`data` with every column this version knows, described, then those it does not know; or with just `columns`."""
+    known = SCHEMAS[table]
+    data = pa.Table.from_batches([], known) if data is None else data  # `empty_table` would import pandas
+    fields = {field.name: field for field in [*data.schema, *known]}
+    fields = {name: fields[name] for name in dict.fromkeys([*known.names, *data.column_names])}
+    for name in columns or ():
+        if name not in fields:
+            raise UnknownName(f"column of {table}", name, fields)
+    arrays, kept = [], []
+    for name in fields if columns is None else columns:
+        field = fields[name]
+        if name in data.column_names:
+            field = field.with_type(_wider(field.type, data.schema.field(name).type))
+            arrays.append(_cast(data[name], field.type))
+        else:
+            arrays.append(pa.nulls(data.num_rows, field.type))
+        kept.append(field)
+    return pa.Table.from_arrays(arrays, schema=pa.schema(kept))
+
+
+def _wider(one: pa.DataType, other: pa.DataType) -> pa.DataType:
+    """The type that holds both without loss (int64 for int32, anything for null); text if there is none."""
+    if one.equals(other):
+        return one
+    try:
+        pair = [pa.schema([("", kind)]) for kind in (one, other)]
+        return pa.unify_schemas(pair, promote_options="permissive").field(0).type
+    except pa.ArrowTypeError:
+        return pa.string()
+
+
+def _widen(table: pa.Table, kinds: dict[str, pa.DataType]) -> pa.Table:
+    for position, field in enumerate(table.schema):
+        if not field.type.equals(kinds[field.name]):
+            table = table.set_column(position, field.name, _cast(table[field.name], kinds[field.name]))
+    return table
+
+
+def _cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    if column.type.equals(kind):
+        return column
+    if pa.types.is_string(kind) and pa.types.is_nested(column.type):
+        return pa.chunked_array([[None if value is None else str(value) for value in column.to_pylist()]], kind)
+    return column.cast(kind)

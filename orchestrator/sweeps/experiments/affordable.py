@@ -1,0 +1,47 @@
+"""The cells of the paper that a few CPU cores can afford: moduli up to 10, no Mamba, no transformer, one seed.
+
+Learning rates take turns. Once one holds at the test length the others are not needed: the best of a cell could rise
+by no more than what is missing to 1. Run it with `--cheapest-first` and a budget, and it goes as far as that takes it.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+from orch.sweeps.cell import Cell
+from orch.sweeps.experiments import additive, dihedral, factors, frozen_parity, main, param_matched
+from orch.sweeps.scales import Scale
+from orch.sweeps.selection import LEARNED, Results, Waiting
+from orch.sweeps.trial import Trial
+
+TITLE = "The paper's cells that a few CPU cores can afford, one learning rate after another"
+REPRODUCES = "parts of the tables; its trials are theirs"
+
+LARGEST_MODULUS = 10
+
+
+def cells(scale: Scale, results: Results) -> Iterator[Cell]:
+    yield from frozen_parity.cells(scale, results)
+    one_seed = dataclasses.replace(scale, seeds=scale.seeds[:1])
+    for sweep in (main, factors, additive, dihedral, param_matched):
+        for cell in sweep.cells(one_seed, results):
+            if cell.example.task.modulus <= LARGEST_MODULUS and not cell.example.model.slow:
+                yield dataclasses.replace(cell, trials=in_turn(cell.trials, results))
+
+
+def in_turn(trials: Sequence[Trial | Waiting], results: Results) -> list[Trial | Waiting]:
+    """As many of a cell's trials as are needed so far, and the next one waiting for the outcome of the last. The middle
+    learning rate comes first: most models of the bilinear family hold at the test length with it, and not with 1e-3.
+    A trial that failed for good holds the others up."""
+    middle = len(trials) // 2
+    known = [each for each in (trials[middle], *trials[:middle], *trials[middle + 1 :]) if isinstance(each, Trial)]
+    assert len(known) == len(trials), "a cell of a paper's table waits for nothing"
+    accuracies = {trial: results.accuracy(trial) for trial in known}
+    finished = [trial for trial, accuracy in accuracies.items() if accuracy is not None]
+    left = [trial for trial, accuracy in accuracies.items() if accuracy is None]
+    enough = [trial for trial in finished if (accuracies[trial] or 0.0) >= LEARNED]
+    if enough:
+        return [enough[0]]
+    found: list[Trial | Waiting] = [*finished, *left[:1]]
+    if len(left) > 1:
+        found.append(Waiting(f"the outcome of learning rate {left[0].learning_rate:g}", left[1]))
+    return found

@@ -1,0 +1,39 @@
+"""Twenty small trials, the same at every scale: who learns parity and addition modulo 3, and to what length.
+
+Each model is trained with two learning rates, of which the better counts. At 500 inputs the real diagonal has parity
+and no more; 2x2 blocks, the full bilinear model and the LSTM have both; the transformer has neither.
+"""
+
+from collections.abc import Iterator
+from itertools import product
+
+from orch.sweeps.cell import Cell
+from orch.sweeps.scales import Scale
+from orch.sweeps.selection import Results
+
+TITLE = "Five small models on parity and addition modulo 3"
+REPRODUCES = "the gist of Table 1, in minutes"
+
+SMALL = Scale(
+    name="demo",
+    about="small",
+    width=64,
+    steps=3000,
+    eval_every=100,
+    learning_rates=(3e-3, 3e-4),
+    seeds=(0,),
+    moduli=(2, 3),
+    samples=1024,
+)
+MODELS = (
+    ("", SMALL.model("bilinear")),
+    ("2", SMALL.model("block_diagonal", block_size=2)),
+    ("1", SMALL.model("block_diagonal", block_size=1)),
+    ("", SMALL.model("lstm")),
+    ("1", SMALL.model("transformer", layers=1)),
+)
+
+
+def cells(scale: Scale, results: Results) -> Iterator[Cell]:
+    for modulus, (variant, model) in product(SMALL.moduli, MODELS):
+        yield SMALL.cell(SMALL.task("modular_addition", modulus), model, variant=variant)

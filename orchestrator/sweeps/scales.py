@@ -1,0 +1,141 @@
+"""The three scales: names for settings. A trial does not know its scale, so equal trials of two scales are one."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from orch import models, tasks
+from orch.core.errors import UnknownName
+from orch.models import ModelConfig
+from orch.sweeps.cell import Cell
+from orch.sweeps.selection import NOT_KNOWN, Waiting
+from orch.sweeps.trial import Trial
+from orch.tasks import Task
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Scale:
+    """How large and how long. Sweeps make their trials through it and say what else differs between scales."""
+
+    name: str
+    about: str
+    width: int
+    steps: int
+    eval_every: int
+    learning_rates: tuple[float, ...]
+    seeds: tuple[int, ...]
+    moduli: tuple[int, ...]
+    samples: int
+    """In the validation set, and for each tested length."""
+    own_learning_rates: Mapping[str, tuple[float, ...]] = field(default_factory=dict, hash=False)
+    """Of models that want others than the rest."""
+    thrifty: bool = False
+    """One seed has to do for slow models, and for tables that ask one question of many variants."""
+    deepest: int = 4
+    """The most layers that a model of several may have."""
+    sparse: bool = False
+    """One trial of each kind is enough."""
+
+    def task(self, name: str, modulus: int) -> Task:
+        return _known("task", name, tasks.REGISTRY)(modulus=modulus)
+
+    def model(self, name: str, **settings: Any) -> ModelConfig:
+        """At this scale's width, unless told otherwise."""
+        return _known("model", name, models.REGISTRY)(**{"width": self.width} | settings)
+
+    def trial(
+        self, task: Task, model: ModelConfig, *, learning_rate: float | Waiting, seed: int, **settings: Any
+    ) -> Trial | Waiting:
+        """A checked trial. One whose learning rate still has to be found waits as its rate does."""
+        defaults = {
+            "steps": self.steps,
+            "eval_every": self.eval_every,
+            "validation_samples": self.samples,
+            "test_samples": self.samples,
+            "init_seed": seed,
+            "data_seed": seed,
+        }
+        rate = NOT_KNOWN if isinstance(learning_rate, Waiting) else learning_rate
+        trial = Trial(task=task, model=model, learning_rate=rate, **(defaults | settings))
+        if isinstance(learning_rate, Waiting):
+            return replace(learning_rate, trial=trial)
+        return trial.check()
+
+    def cell(
+        self,
+        task: Task,
+        model: ModelConfig,
+        learning_rates: Sequence[float | Waiting] | None = None,
+        variant: str = "",
+        reading: str = "",
+        **settings: Any,
+    ) -> Cell:
+        """What one number of a table comes from: every learning rate with every seed."""
+        if learning_rates is None:
+            learning_rates = self.own_learning_rates.get(model.name, self.learning_rates)
+        seeds = self.sparing().seeds if model.slow else self.seeds
+        trials = [
+            self.trial(task, model, learning_rate=rate, seed=seed, **settings)
+            for rate in learning_rates
+            for seed in seeds
+        ]
+        return Cell(trials, variant, reading)
+
+    def sparing(self) -> "Scale":
+        """Itself, or with one seed where that has to do."""
+        return replace(self, seeds=self.seeds[:1]) if self.thrifty else self
+
+    def few(self, *values: Any) -> tuple[Any, ...]:
+        """All of them; of a scale that only wants every kind of trial, the first."""
+        return values[:1] if self.sparse else values
+
+    def in_proportion(self, size: int) -> int:
+        """A width published at paper scale, made smaller as this scale's is; even, so that pairs and heads fit."""
+        return max(8, 2 * round(size * self.width / PAPER.width / 2))
+
+
+def _known(kind: str, name: str, registry: Mapping[str, Any]) -> Any:
+    if name not in registry:
+        raise UnknownName(kind, name, registry)
+    return registry[name]
+
+
+PAPER = Scale(
+    name="paper",
+    about="as published, for a cluster",
+    width=256,
+    steps=100_000,
+    eval_every=100,
+    learning_rates=(1e-3, 1e-4, 1e-5),
+    seeds=(0, 1, 2),
+    moduli=(2, 3, 5, 10, 25, 50),
+    samples=1024,
+)
+LAPTOP = Scale(
+    name="laptop",
+    about="the same questions made small, for a few CPU cores",
+    width=64,
+    steps=4000,
+    eval_every=100,
+    learning_rates=(1e-3, 3e-4),
+    seeds=(0, 1),
+    moduli=(2, 3, 5),
+    samples=1024,
+    own_learning_rates={"rotation": (3e-3, 1e-3), "mamba": (1e-3,), "transformer": (3e-4,)},
+    thrifty=True,
+    deepest=1,
+)
+SMOKE = Scale(
+    name="smoke",
+    about="every kind of trial for a few steps: proof that the machinery runs",
+    width=16,
+    steps=20,
+    eval_every=10,
+    learning_rates=(1e-3,),
+    seeds=(0,),
+    moduli=(2, 3),
+    samples=64,
+    sparse=True,
+)
+
+SCALES: dict[str, Scale] = {scale.name: scale for scale in (PAPER, LAPTOP, SMOKE)}

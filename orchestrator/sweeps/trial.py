@@ -1,0 +1,175 @@
+"""A trial: one question, fully spelled out, and its identity. No torch."""
+
+import dataclasses
+import functools
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from orch import models, tasks
+from orch.core.errors import InvalidSettings, UnknownName
+from orch.core.settings import canonical, canonical_json, field_types, from_dict, setting, to_dict
+from orch.models import ModelConfig, Vocabulary
+from orch.tasks import Task
+
+TRAINER_REVISION = 1
+"""Raise it whenever training the same trial would give other numbers (Adam, loss, sampling order, evaluation)."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Trial:
+    """What to train on what, how, and what to measure. Equal trials have equal ids, whoever asks."""
+
+    task: Task
+    model: ModelConfig
+    learning_rate: float = setting(1e-4, "Adam's learning rate")
+    batch_size: int = setting(64, "samples per training step")
+    steps: int = setting(100_000, "training steps at most")
+    min_inputs: int = setting(2, "fewest inputs in a training or validation sample")
+    max_inputs: int = setting(10, "most inputs in a training or validation sample")
+    train_examples: int = setting(0, "size of a fixed training set; 0 draws fresh samples at every step")
+    balanced: bool = setting(False, "spread the fixed training set evenly over the targets")
+    eval_every: int = setting(100, "training steps between validations")
+    stop_loss: float = setting(1e-5, "stop early when the validation loss falls below this")
+    validation_samples: int = setting(1024, "samples in the validation set")
+    test_length: int = setting(500, "inputs in a test sample: the out-of-distribution length")
+    test_samples: int = setting(1024, "samples per tested length")
+    curve_lengths: tuple[int, ...] = setting((10, 20, 50, 100, 200, 500), "lengths of the length curve")
+    init_seed: int = setting(0, "draws the initial parameters")
+    data_seed: int = setting(0, "draws the training data")
+    eval_seed: int = setting(0, "draws the validation and test sets, the same for every model")
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        return Vocabulary(self.task.vocabulary, self.task.num_readable)
+
+    @property
+    def tested_lengths(self) -> tuple[int, ...]:
+        return tuple(sorted({*self.curve_lengths, self.test_length}))
+
+    @property
+    def batches_per_epoch(self) -> int:
+        return math.ceil(self.train_examples / self.batch_size)
+
+    @property
+    def id(self) -> str:
+        return _identify(self)
+
+    @property
+    def label(self) -> str:
+        """A few words for people."""
+        variant = f" ({self.model.summary})" if self.model.summary else ""
+        return f"{self.model.name}{variant} on {self.task.name} modulo {self.task.modulus}"
+
+    def stackable(self) -> "Trial":
+        """The same trial with all that may differ within a pack set to one value: equal results can be stacked."""
+        return dataclasses.replace(self, learning_rate=1.0, init_seed=0, data_seed=0)
+
+    def to_dict(self) -> dict[str, Any]:
+        task = {"name": self.task.name} | to_dict(self.task)
+        model = {"name": self.model.name} | to_dict(self.model)
+        return to_dict(self) | {"task": task, "model": model}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "Trial":
+        parts = dict(values)
+        parts["task"] = _named(tasks.REGISTRY, "task", parts.get("task"))
+        parts["model"] = model_from_dict(parts.get("model"))
+        return from_dict(cls, parts)
+
+    def problems(self) -> list[str]:
+        """Everything that keeps this trial from running, each as a sentence that names the remedy."""
+        found = self.task.problems() + self.model.problems()
+        for name in (
+            "batch_size",
+            "steps",
+            "min_inputs",
+            "eval_every",
+            "validation_samples",
+            "test_length",
+            "test_samples",
+        ):
+            if getattr(self, name) < 1:
+                found.append(f"{name} {getattr(self, name)} is not enough: use 1 or more")
+        for name in ("train_examples", "init_seed", "data_seed", "eval_seed"):
+            if getattr(self, name) < 0:
+                found.append(f"{name} {getattr(self, name)} is negative: use 0 or more")
+        if self.min_inputs > self.max_inputs:
+            found.append(f"min_inputs {self.min_inputs} exceeds max_inputs {self.max_inputs}: lower it")
+        if not (math.isfinite(self.learning_rate) and self.learning_rate > 0):
+            found.append(f"learning_rate {self.learning_rate} trains nothing: use a positive number, such as 1e-3")
+        if any(length < 1 for length in self.curve_lengths):
+            found.append(f"curve_lengths {list(self.curve_lengths)} must all be 1 or more")
+        if self.train_examples and self.min_inputs != self.max_inputs:
+            found.append(
+                f"a fixed training set has one length, but inputs range from {self.min_inputs} to {self.max_inputs}:"
+                f" set min_inputs to {self.max_inputs}"
+            )
+        if self.balanced and not self.train_examples:
+            found.append("balanced applies to a fixed training set: set train_examples, or leave balanced off")
+        longest = max(self.max_inputs, *self.tested_lengths)
+        if self.model.max_tokens is not None and self.task.num_tokens(longest) > self.model.max_tokens:
+            found.append(
+                f"{longest} inputs of {self.task.name} are {self.task.num_tokens(longest)} tokens, past the"
+                f" {self.model.max_tokens} that {self.model.name} can read: test shorter sequences, or raise positions"
+            )
+        return found
+
+    def check(self) -> "Trial":
+        """This trial, or an error that lists everything wrong with it."""
+        if problems := self.problems():
+            raise InvalidSettings(problems)
+        return self
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def _identify(trial: Trial) -> str:
+    revision = f'{{"model":{trial.model.revision},"task":{trial.task.revision},"trainer":{TRAINER_REVISION}}}'
+    parts = {"task": _identity_of(trial.task), "model": _identity_of(trial.model), "revision": revision}
+    return hashlib.sha256(canonical_json(trial, parts).encode()).hexdigest()[:16]
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def _identity_of(part: Task | ModelConfig) -> str:
+    """Thousands of trials share few tasks and models."""
+    return json.dumps({"name": part.name} | canonical(part), sort_keys=True, separators=(",", ":"))
+
+
+def model_from_dict(values: Any) -> ModelConfig:
+    """A trial's model alone, where its task may be unknown."""
+    return _named(models.REGISTRY, "model", values)
+
+
+def _named(registry: Mapping[str, type], kind: str, values: Any) -> Any:
+    if isinstance(values, (Task, ModelConfig)):
+        return values
+    settings = dict(values or {})
+    name = settings.pop("name", "")
+    if name not in registry:
+        raise UnknownName(kind, name, registry)
+    return from_dict(registry[name], settings, kind=f"setting of {kind} {name}")
+
+
+def make_trial(task: str, model: str, **settings: Any) -> Trial:
+    """A checked trial from one flat list of settings: each goes to whichever of task, model and trial has it."""
+    problems: list[str] = []
+    owners: dict[str, dict[str, Any]] = {"task": {"name": task}, "model": {"name": model}, "trial": {}}
+    known: dict[str, set[str]] = {"trial": set(field_types(Trial)) - {"task", "model"}}
+    for kind, registry, name in (("task", tasks.REGISTRY, task), ("model", models.REGISTRY, model)):
+        if name in registry:
+            known[kind] = set(field_types(registry[name]))
+        else:
+            problems.append(str(UnknownName(kind, name, registry)))
+    if not problems:
+        for name, value in settings.items():
+            owner = next((kind for kind in ("task", "model", "trial") if name in known[kind]), None)
+            if owner is None:
+                problems.append(str(UnknownName(f"setting of {model} on {task}", name, set().union(*known.values()))))
+            else:
+                owners[owner][name] = value
+    if problems:
+        raise InvalidSettings(problems)
+    return Trial.from_dict({"task": owners["task"], "model": owners["model"], **owners["trial"]}).check()

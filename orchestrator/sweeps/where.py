@@ -1,0 +1,183 @@
+"""Conditions on trials: `model=bilinear,factored`, `modulus!=2`, `learning_rate=1e-3,seed=0`.
+
+They narrow a sweep, and choose among finished trials (`matching_trials`), whose models and tasks may be unknown here.
+"""
+
+import json
+import math
+import re
+import typing
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from orch import models, tasks
+from orch.core.errors import InvalidSettings, OrchError, UnknownName
+from orch.core.settings import field_types
+from orch.models.config import ADDITIVE, NORMALISATIONS
+from orch.sweeps.selection import NOT_KNOWN
+from orch.sweeps.trial import Trial
+from orch.usercode.loading import code_of
+
+if TYPE_CHECKING:
+    from pyarrow import DataType, Table
+
+ALIASES = {"seed": "init_seed"}
+_CONDITION = re.compile(r"\s*([\w-]+)\s*(!?=)\s*(.*?)\s*")
+_WORDS = {"true": True, "yes": True, "false": False, "no": False}
+_CHOICES: dict[str, Collection[str]] = {
+    "additive": ADDITIVE,
+    "train_normalisation": NORMALISATIONS,
+    "eval_normalisation": NORMALISATIONS,
+}
+_ABSENT = object()
+
+Settings = Mapping[str, Any]
+"""Of one trial, its task and its model: all in one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """One of the values of each field in `equal`, and none of those in `unequal`."""
+
+    equal: Mapping[str, frozenset[Any]]
+    unequal: Mapping[str, frozenset[Any]]
+
+    def matches(self, trial: Trial | Settings) -> bool:
+        """A trial that lacks a field has none of its values. One that waits for its learning rate may have any."""
+        for name, values in self.equal.items():
+            if _value(trial, name) not in values and not _may_be_anything(trial, name):
+                return False
+        return all(_value(trial, name) not in values for name, values in self.unequal.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What conditions may name."""
+
+    fields: Mapping[str, Any]
+    """The type of every setting that a trial can have."""
+    choices: Mapping[str, Collection[str]]
+    """All values, of those settings that have only a few."""
+
+    @classmethod
+    def here(cls) -> "Known":
+        """The settings of all tasks and models in use, of the user's own too."""
+        owners: tuple[type, ...] = (Trial, *tasks.REGISTRY.values(), *models.REGISTRY.values())
+        fields = {name: hint for owner in owners for name, hint in field_types(owner).items()}
+        own = {name for owner in owners if code_of(owner) is not None for name in field_types(owner)}
+        choices = {name: values for name, values in _CHOICES.items() if name not in own}
+        choices |= {"task": tasks.REGISTRY, "model": models.REGISTRY}
+        return cls(fields | {"task": str, "model": str}, choices)
+
+    def among(self, trials: "Table") -> "Known":
+        """With those of finished trials, given as a table with all columns: some may be of code that is not here."""
+        from orch.store.columns import SCHEMAS
+
+        unknown = (field for field in trials.schema if field.name not in SCHEMAS["trials"].names)
+        own = {field.name: _python_type(field.type) for field in unknown}
+        names = {kind: {*self.choices[kind], *trials[kind].unique().to_pylist()} for kind in ("task", "model")}
+        return Known(own | dict(self.fields), dict(self.choices) | names)
+
+
+def parse_where(conditions: Iterable[str], known: Known | None = None) -> Where:
+    """Conditions on different fields must all hold; of several values for one field, one must.
+
+    In one text, a comma goes on with the values of a condition or, if a `=` follows, begins another condition.
+    All that cannot be understood is reported at once.
+    """
+    known = known or Known.here()
+    found: dict[str, dict[str, set[Any]]] = {"=": {}, "!=": {}}
+    problems: list[str] = []
+    for written, sign, texts in (condition for text in conditions for condition in _split(text)):
+        try:
+            name = _field(written, known)
+            found[sign].setdefault(name, set()).update(_parse(name, text, known) for text in texts)
+        except OrchError as error:
+            problems += str(error).splitlines()
+    if problems:
+        raise InvalidSettings(problems)
+    equal, unequal = ({name: frozenset(values) for name, values in found[sign].items()} for sign in ("=", "!="))
+    return Where(equal, unequal)
+
+
+def _split(text: str) -> list[tuple[str, str, list[str]]]:
+    """The conditions in one text, as written: field, sign, values."""
+    found: list[tuple[str, str, list[str]]] = []
+    for piece in text.split(","):
+        if match := _CONDITION.fullmatch(piece):
+            name, sign, value = match.groups()
+            found.append((name, sign, [value]))
+        elif found:
+            found[-1][2].append(piece.strip())
+        else:
+            raise InvalidSettings([f"--where {text!r} names no setting: write it like model=bilinear,factored"])
+    return found
+
+
+def matching_trials(conditions: Iterable[str], trials: "Table") -> list[str]:
+    """The ids of finished trials that meet the conditions, of a table with all columns."""
+    where = parse_where(conditions, Known.here().among(trials))
+    rows = zip(trials["trial_id"].to_pylist(), trials["config"].to_pylist(), strict=True)
+    return [trial_id for trial_id, config in rows if where.matches(_trial_or_settings(json.loads(config)))]
+
+
+def _trial_or_settings(config: Mapping[str, Any]) -> Trial | Settings:
+    """A trial has values for settings that are younger than it is; one of unknown code has those on record."""
+    try:
+        return Trial.from_dict(config)
+    except OrchError:
+        task, model = config["task"], config["model"]
+        return {**config, **task, **model, "task": task["name"], "model": model["name"]}
+
+
+def _python_type(kind: "DataType") -> Any:
+    """The type of a setting with a column of this type."""
+    if kind.num_fields:
+        return tuple[Any, ...]
+    return {"int64": int, "double": float, "bool": bool}.get(str(kind), str)
+
+
+def _field(name: str, known: Known) -> str:
+    name = name.replace("-", "_")
+    name = ALIASES.get(name, name)
+    if name not in known.fields:
+        raise UnknownName("setting", name, [*known.fields, *ALIASES])
+    if typing.get_origin(known.fields[name]) is tuple:
+        raise InvalidSettings([f"{name} is a list, which --where cannot compare: choose by another setting"])
+    return name
+
+
+def _parse(name: str, text: str, known: Known) -> Any:
+    hint = known.fields[name]
+    if name in known.choices and text not in known.choices[name]:
+        raise UnknownName(name, text, known.choices[name])
+    if hint is bool and text.lower() not in _WORDS:
+        raise InvalidSettings([f"{name} {text!r} is not true or false: write {name}=true or {name}=false"])
+    if hint is bool:
+        return _WORDS[text.lower()]
+    if hint in (int, float):
+        try:
+            number = float(text)
+        except ValueError:
+            number = math.nan
+        if not math.isfinite(number) or (hint is int and not number.is_integer()):
+            kind, example = ("whole number", 3) if hint is int else ("number", 1e-3)
+            raise InvalidSettings([f"{name} {text!r} is not a {kind}: write it like {name}={example}"])
+        return hint(number)
+    return text
+
+
+def _value(trial: Trial | Settings, name: str) -> Any:
+    if not isinstance(trial, Trial):
+        return trial.get(name, _ABSENT)
+    if name in ("task", "model"):
+        return getattr(trial, name).name
+    for owner in (trial, trial.task, trial.model):
+        if name in field_types(type(owner)):
+            return getattr(owner, name)
+    return _ABSENT
+
+
+def _may_be_anything(trial: Trial | Settings, name: str) -> bool:
+    return name == "learning_rate" and _value(trial, name) == NOT_KNOWN

@@ -1,0 +1,151 @@
+"""Trained models and unfinished trials as files: safetensors, with all that is not a tensor as JSON in the header.
+
+One file each, written aside and renamed, so that a crash leaves the old file or the new one and never half of one.
+No pickle: such a file can be read without running what is in it.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load, save, save_file
+from torch import Tensor
+
+from orch.core.errors import DamagedFile
+from orch.models.network import Network, network_type
+from orch.sweeps.result import CurvePoint, Result
+from orch.sweeps.trial import Trial
+from orch.training.train import Snapshot
+
+
+def save_model(path: str | Path, result: Result) -> None:
+    """The trained weights, with the trial and its scores."""
+    _write(path, result.parameters, _model_header(result))
+
+
+def load_model(path: str | Path) -> tuple[Network, Trial]:
+    """The trained network, ready to evaluate, and the trial it was trained in.
+
+    It maps tokens (1, B, T) and the position of each [EOI] (1, B) to logits (1, B, V): see `orch.tasks.sampling`.
+    """
+    return _model(*_read(path, needs=("trial", "result")))
+
+
+def save_snapshot(path: str | Path, snapshot: Snapshot) -> None:
+    _write(path, *_snapshot_parts(snapshot))
+
+
+def load_snapshot(path: str | Path) -> Snapshot:
+    return _snapshot(*_read(path, needs=("trial", "step")))
+
+
+def snapshot_bytes(snapshot: Snapshot) -> bytes:
+    """A snapshot for a store, which may be no file system."""
+    tensors, header = _snapshot_parts(snapshot)
+    return save(_contiguous(tensors), _metadata(header))
+
+
+def parse_snapshot(data: bytes, name: str) -> Snapshot:
+    """What `snapshot_bytes` was taken of; `name` is for the message if the bytes are damaged."""
+    try:
+        return _snapshot(*_parts(data))
+    except (SafetensorError, ValueError, KeyError, TypeError) as error:
+        raise DamagedFile(f"{name} is damaged ({error}): delete it and train again") from error
+
+
+def model_bytes(result: Result) -> bytes:
+    """A trained model for a store."""
+    return save(_contiguous(result.parameters), _metadata(_model_header(result)))
+
+
+def parse_model(data: bytes, name: str) -> tuple[Network, Trial]:
+    """What `model_bytes` was taken of, as `load_model` gives it; `name` is for the message if the bytes are damaged."""
+    try:
+        tensors, header = _parts(data)
+    except (SafetensorError, ValueError, KeyError, TypeError) as error:
+        raise DamagedFile(f"{name} is damaged ({error}): delete it and train again") from error
+    return _model(tensors, header)
+
+
+def _model(tensors: Mapping[str, Tensor], header: Mapping[str, Any]) -> tuple[Network, Trial]:
+    trial = Trial.from_dict(header["trial"])
+    network = network_type(trial.model)(trial.model, trial.vocabulary, [tensors])
+    return network.eval(), trial
+
+
+def _parts(data: bytes) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    size = int.from_bytes(data[:8], "little")
+    return load(data), json.loads(json.loads(data[8 : 8 + size])["__metadata__"]["orch"])
+
+
+def _model_header(result: Result) -> dict[str, Any]:
+    return {"trial": result.trial.to_dict(), "result": result.summary()}
+
+
+def _snapshot_parts(snapshot: Snapshot) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    tensors = {
+        f"{kind}/{name}": tensor
+        for kind in ("parameters", "first", "second")
+        for name, tensor in getattr(snapshot, kind).items()
+    }
+    header = {
+        "trial": snapshot.trial.to_dict(),
+        "step": snapshot.step,
+        "seconds": snapshot.seconds,
+        "curve": [asdict(point) for point in snapshot.curve],
+    }
+    return tensors, header
+
+
+def _snapshot(tensors: Mapping[str, Tensor], header: Mapping[str, Any]) -> Snapshot:
+    kinds: dict[str, dict[str, Tensor]] = {"parameters": {}, "first": {}, "second": {}}
+    for key, tensor in tensors.items():
+        kind, _, name = key.partition("/")
+        kinds[kind][name] = tensor
+    return Snapshot(
+        trial=Trial.from_dict(header["trial"]),
+        step=header["step"],
+        seconds=header["seconds"],
+        curve=[CurvePoint(**point) for point in header["curve"]],
+        **kinds,
+    )
+
+
+def _contiguous(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor.contiguous() for name, tensor in tensors.items()}
+
+
+def _metadata(header: Mapping[str, Any]) -> dict[str, str]:
+    return {"orch": json.dumps(header)}
+
+
+def _write(path: str | Path, tensors: Mapping[str, Tensor], header: Mapping[str, Any]) -> None:
+    path = Path(path)
+    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        save_file(_contiguous(tensors), aside, _metadata(header))
+        with open(aside, "rb") as written:
+            os.fsync(written.fileno())
+        os.replace(aside, path)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def _read(path: str | Path, needs: tuple[str, ...]) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            header = json.loads((file.metadata() or {}).get("orch", "{}"))
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dictionary
+    except FileNotFoundError:
+        raise DamagedFile(f"there is no file {path}: check the name, or train and save it first") from None
+    except (SafetensorError, json.JSONDecodeError, OSError) as error:
+        raise DamagedFile(
+            f"{path} is damaged or not a safetensors file ({error}): delete it and train again"
+        ) from error
+    if any(name not in header for name in needs):
+        raise DamagedFile(f"{path} does not hold a {needs[-1]} saved by orch: check the name")
+    return tensors, header

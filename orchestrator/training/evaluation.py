@@ -1,0 +1,74 @@
+"""Accuracy and loss of a stack of trials on fixed, seeded samples."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from orch.models.network import Network
+from orch.sweeps.trial import Trial
+from orch.tasks.sampling import Batch, Sampler
+
+_TOKENS_AT_ONCE = 1 << 17
+"""On a GPU, which wants much at a time; and no more, so that models which hold all positions at once fit in memory."""
+_TOKENS_IN_CACHE, _STATES_IN_CACHE = 1 << 13, 1 << 11
+"""On a CPU: of a model that holds all positions at once, and samples of all stacked trials of one that steps."""
+
+
+class EvaluationSets:
+    """The samples a trial is measured on: drawn on the CPU, so that every device sees the same."""
+
+    def __init__(self, trial: Trial, device: torch.device):
+        self._trial, self._device = trial, device
+        self._sampler = Sampler(trial.task)
+        self.validation = self._draw("validation", trial.validation_samples, trial.min_inputs, trial.max_inputs)
+
+    def of_length(self, length: int) -> Batch:
+        return self._draw(f"test {length}", self._trial.test_samples, length, length)
+
+    def _draw(self, name: str, num_samples: int, shortest: int, longest: int) -> Batch:
+        generator = self._sampler.generator(name, self._trial.eval_seed)
+        drawn = self._sampler.draw(generator, num_samples, shortest, longest)
+        return Batch(*(part.to(self._device) for part in drawn))
+
+
+class Score(NamedTuple):
+    """Of one trial; `accuracy` is the plain share of right answers."""
+
+    loss: float
+    accuracy: float
+
+
+def evaluate(network: Network, batch: Batch) -> list[Score]:
+    """One score per stacked trial. The only place, with checkpoints, where training waits for the device."""
+    K, losses, right = network.num_trials, [], []
+    was_training = network.training
+    network.eval()
+    with torch.no_grad():
+        for part in _in_parts(batch, network):
+            logits_KBV = network(part.tokens_NT.expand(K, -1, -1), part.end_N.expand(K, -1))
+            target_KB = part.target_N.expand(K, -1)
+            losses.append(per_trial_loss(logits_KBV, target_KB))
+            right.append(logits_KBV.argmax(-1) == target_KB)
+    network.train(was_training)
+    # Over all samples at once, so that the sum does not depend on how they were parted.
+    loss_K, accuracy_K = (torch.cat(parts, dim=1).double().mean(1).tolist() for parts in (losses, right))
+    return [Score(loss, accuracy) for loss, accuracy in zip(loss_K, accuracy_K, strict=True)]
+
+
+def per_trial_loss(logits_KBV: Tensor, target_KB: Tensor) -> Tensor:
+    """Cross-entropy of every sample, (K, B)."""
+    return cross_entropy(logits_KBV.flatten(0, 1), target_KB.flatten(), reduction="none").view(target_KB.shape)
+
+
+def _in_parts(batch: Batch, network: Network) -> Iterable[Batch]:
+    num_tokens = batch.tokens_NT.shape[1]
+    if batch.tokens_NT.device.type != "cpu":
+        rows = max(64, _TOKENS_AT_ONCE // num_tokens)
+    elif network.config.packs:
+        rows = max(64, _STATES_IN_CACHE // network.num_trials)
+    else:
+        rows = max(8, _TOKENS_IN_CACHE // num_tokens)
+    return (Batch(*parts) for parts in zip(*(part.split(rows) for part in batch), strict=True))

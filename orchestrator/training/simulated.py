@@ -1,0 +1,43 @@
+"""A training that trains nothing and imports no torch: for measuring the engine itself.
+
+`ORCH_TRAINING=orch.training.simulated:open_training orch sweep …`, on a store of its own: its results are made up.
+"""
+
+from orch.sweeps.result import CurvePoint, Result, StopReason
+from orch.sweeps.trial import Trial
+
+
+class Simulated:
+    """Done after one step, with the score of chance."""
+
+    def __init__(self, trials: list[Trial]):
+        self.trials = trials
+        self.members: list[Trial] = []
+        self.results: list[Result] = []
+        self.step = 0
+
+    @property
+    def finished(self) -> bool:
+        return len(self.results) == len(self.trials)
+
+    def advance(self) -> None:
+        self.step = 1
+        point = CurvePoint(step=1, train_loss=0.0, validation_loss=0.0, validation_accuracy=0.0, seconds=0.0)
+        for trial in self.trials:
+            scores = dict.fromkeys(trial.tested_lengths, 0.0)
+            self.results.append(
+                Result(
+                    trial=trial,
+                    stop_reason=StopReason.BUDGET,
+                    steps=1,
+                    seconds=0.0,
+                    curve=(point,),
+                    test_accuracy=scores,
+                    majority=scores,
+                    parameters={},
+                )
+            )
+
+
+def open_training(trials: list[Trial], checkpoints: list[bytes | None], device: str) -> Simulated:
+    return Simulated(trials)

@@ -1,0 +1,228 @@
+"""Training a pack: trials alike in all but learning rate and seeds, stacked in one program. One trial is a pack of one.
+
+A `Training` can stop after any step, be saved trial by trial, and go on in another process, alone or in other company,
+to the same numbers.
+"""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+
+from orch.core.errors import InvalidSettings
+from orch.models.network import Network, State, network_type
+from orch.sweeps.result import CurvePoint, Result, StopReason
+from orch.sweeps.trial import Trial
+from orch.tasks.sampling import Sampler, derive_seed, majority
+from orch.training.adam import StackedAdam
+from orch.training.data import training_data
+from orch.training.evaluation import EvaluationSets, evaluate, per_trial_loss
+
+_KEPT_BYTES = 31 << 20
+
+
+@dataclass
+class Member:
+    """One trial on its way: everything about it that is not a tensor."""
+
+    trial: Trial
+    curve: list[CurvePoint] = field(default_factory=list)
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """All it takes to continue one trial elsewhere. Its data are a function of the seed and the step."""
+
+    trial: Trial
+    step: int
+    seconds: float
+    curve: list[CurvePoint]
+    parameters: State
+    first: State
+    second: State
+
+
+class Training:
+    def __init__(self, trials: Sequence[Trial], device: torch.device | str = "cpu"):
+        for trial in trials:
+            trial.check()
+        fresh = []
+        for trial in trials:
+            generator = torch.Generator().manual_seed(derive_seed("initialise", trial.init_seed))
+            fresh.append(network_type(trial.model).fresh(trial.model, trial.vocabulary, generator))
+        self._start([Member(trial) for trial in trials], device, step=0)
+        self._stack(fresh, moments=None)
+
+    @classmethod
+    def resume(cls, snapshots: Sequence[Snapshot], device: torch.device | str = "cpu") -> "Training":
+        """Go on from snapshots taken at the same step, whatever stacks they were taken from."""
+        assert len({snapshot.step for snapshot in snapshots}) == 1, "only trials at the same step can share a stack"
+        training = cls.__new__(cls)
+        members = [Member(each.trial, list(each.curve), each.seconds) for each in snapshots]
+        training._start(members, device, step=snapshots[0].step)
+        training._stack(
+            [each.parameters for each in snapshots],
+            moments=([each.first for each in snapshots], [each.second for each in snapshots]),
+        )
+        return training
+
+    def _start(self, members: list[Member], device: torch.device | str, step: int) -> None:
+        if len({member.trial.stackable() for member in members}) != 1:
+            raise InvalidSettings(["trials in one pack may differ only in learning rate and seeds: train these apart"])
+        self.device = torch.device(device)
+        # TF32 keeps three digits of a matrix product, and a recurrence multiplies its errors for 500 steps.
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+        # glibc gives freed memory of this kind back to the system, and a pack would have it mapped anew at every step.
+        # Having seen one free of the largest size that it learns from, it keeps as much.
+        torch.empty(_KEPT_BYTES, dtype=torch.uint8)
+        self.members = members
+        self.step = self._began = step
+        self.results: list[Result] = []
+        self._sets = EvaluationSets(members[0].trial, self.device)
+        self._sampler = Sampler(members[0].trial.task, self.device)
+
+    def _stack(self, parameters: Sequence[State], moments: tuple[Sequence[State], Sequence[State]] | None) -> None:
+        trials = [member.trial for member in self.members]
+        first = trials[0]
+        kind = network_type(first.model)
+        self.network: Network = kind(first.model, first.vocabulary, parameters).to(self.device)
+        self.network.reuse_gradient_memory()
+        self._trained = [name for name in self.network.names if first.model.is_trained(name)]
+        self._parameters = [self.network[name] for name in self._trained]
+        self._adam = StackedAdam(self._parameters, [trial.learning_rate for trial in trials])
+        self._adam.set_step(self.step)
+        if moments is not None:
+            for stacks, members in zip((self._adam.first, self._adam.second), moments, strict=True):
+                for stack, name in zip(stacks, self._trained, strict=True):
+                    stack.copy_(torch.stack([member[name] for member in members]))
+        self._data = training_data(trials, self._sampler)
+        self._losses_KS = torch.zeros(len(trials), first.eval_every, device=self.device)
+
+    @property
+    def finished(self) -> bool:
+        return not self.members
+
+    def advance(self, on_step: Callable[[int], None] | None = None, stop_at: int | None = None) -> bool:
+        """Train to the next validation, validate, and let finished trials leave with their result; or, short of that,
+        to `stop_at`. Whether it came to a validation."""
+        trial = self.members[0].trial
+        due = min(self.step - self.step % trial.eval_every + trial.eval_every, trial.steps)
+        until = due if stop_at is None else min(due, stop_at)
+        started = time.perf_counter()
+        while self.step < until:
+            self._train_step()
+            if on_step is not None:
+                on_step(self.step)
+        if self.step < due:
+            self._count_time(started)
+            return False
+        self._validate(started)
+        return True
+
+    def _train_step(self) -> None:
+        tokens_KBT, end_KB, target_KB = self._data.batch(self.step)
+        loss_K = per_trial_loss(self.network(tokens_KBT, end_KB), target_KB).mean(1)
+        self._adam.update(torch.autograd.grad(loss_K.sum(), self._parameters))
+        self._losses_KS[:, self.step % self._losses_KS.shape[1]] = loss_K.detach()
+        self.step += 1
+
+    def _validate(self, started: float) -> None:
+        scores = evaluate(self.network, self._sets.validation)
+        # After a resume between two validations the earlier losses are gone; the mean is over what was seen here.
+        last = (self.step - 1) % self._losses_KS.shape[1] + 1
+        seen = self._losses_KS[:, max(0, last - (self.step - self._began)) : last]
+        train_losses = seen.mean(1).tolist()
+        self._count_time(started)
+        leaving = {}
+        for position, (member, score, train_loss) in enumerate(zip(self.members, scores, train_losses, strict=True)):
+            point = CurvePoint(
+                step=self.step,
+                train_loss=train_loss,
+                validation_loss=score.loss,
+                validation_accuracy=member.trial.task.normalise(score.accuracy),
+                seconds=member.seconds,
+            )
+            member.curve.append(point)
+            if not (math.isfinite(score.loss) and math.isfinite(train_loss)):
+                leaving[position] = StopReason.DIVERGED
+            elif score.loss < member.trial.stop_loss:
+                leaving[position] = StopReason.EARLY_STOP
+            elif self.step >= member.trial.steps:
+                leaving[position] = StopReason.BUDGET
+        if leaving:
+            self._let_go(leaving)
+
+    def _let_go(self, leaving: dict[int, StopReason]) -> None:
+        self.results += self._test(leaving)
+        staying = [position for position in range(len(self.members)) if position not in leaving]
+        if staying:
+            kept = [self.snapshot(position) for position in staying]
+            self.members = [self.members[position] for position in staying]
+            self._stack(
+                [each.parameters for each in kept], ([each.first for each in kept], [each.second for each in kept])
+            )
+        else:
+            self.members = []
+
+    def _test(self, leaving: dict[int, StopReason]) -> list[Result]:
+        """The results of trials that leave together: tested as a stack, on sets that are drawn once."""
+        started = time.perf_counter()
+        trial, network = self.members[0].trial, self.network
+        if len(leaving) < len(self.members):
+            parameters = [network.member(position) for position in leaving]
+            network = type(network)(trial.model, trial.vocabulary, parameters)
+        scores = {length: evaluate(network, self._sets.of_length(length)) for length in trial.tested_lengths}
+        normalise = trial.task.normalise
+        best_guess = {length: normalise(majority(trial.task, length)) for length in trial.tested_lengths}
+        share = (time.perf_counter() - started) / len(leaving)
+        results = []
+        for place, (position, reason) in enumerate(leaving.items()):
+            member = self.members[position]
+            member.seconds += share
+            results.append(
+                Result(
+                    trial=member.trial,
+                    stop_reason=reason,
+                    steps=self.step,
+                    seconds=member.seconds,
+                    curve=tuple(member.curve),
+                    test_accuracy={length: normalise(of_all[place].accuracy) for length, of_all in scores.items()},
+                    majority=best_guess,
+                    parameters={name: tensor.clone() for name, tensor in self.network.member(position).items()},
+                )
+            )
+        return results
+
+    def _count_time(self, started: float) -> None:
+        """A trial is charged its share of the pack's time."""
+        share = (time.perf_counter() - started) / len(self.members)
+        for member in self.members:
+            member.seconds += share
+
+    def snapshot(self, position: int = 0) -> Snapshot:
+        """One trial as it stands, copied: training on does not change it."""
+        member = self.members[position]
+
+        def copies(stacks: Sequence[torch.Tensor]) -> State:
+            return {name: stack.detach()[position].clone() for name, stack in zip(self._trained, stacks, strict=True)}
+
+        return Snapshot(
+            trial=member.trial,
+            step=self.step,
+            seconds=member.seconds,
+            curve=list(member.curve),
+            parameters={name: tensor.clone() for name, tensor in self.network.member(position).items()},
+            first=copies(self._adam.first),
+            second=copies(self._adam.second),
+        )
+
+
+def train(trial: Trial, device: torch.device | str = "cpu", on_step: Callable[[int], None] | None = None) -> Result:
+    """One trial from start to end, in this process."""
+    training = Training([trial], device)
+    while not training.finished:
+        training.advance(on_step)
+    return training.results[0]

@@ -1,0 +1,75 @@
+"""What a model or task of the user's must have: everything that is missing, told at once when its file is read."""
+
+import dataclasses
+import re
+import types
+import typing
+from collections import Counter
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+from orch.core.settings import field_types
+from orch.models import ModelConfig
+from orch.tasks import Task
+
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_NEEDED: dict[type, tuple[str, ...]] = {
+    ModelConfig: ("shapes", "network"),
+    Task: ("slots", "initial", "step", "target"),
+}
+_PLAIN = (int, float, bool, str)
+
+
+def sweep_problems(sweep: ModuleType, named: Sequence[type[Any]]) -> list[str]:
+    """What is missing in a file, and which of its models and tasks have one name."""
+    names = Counter((issubclass(each, Task), each.name) for each in named)
+    found = [f"two of its classes are called {name}: rename one" for (_, name), count in names.items() if count > 1]
+    if not isinstance(getattr(sweep, "TITLE", None), str):
+        found.append('it has no title: add a line such as TITLE = "My models on parity"')
+    if not callable(getattr(sweep, "cells", None)):
+        found.append("it asks for no trials: add a function cells(scale, results) that yields scale.cell(task, model)")
+    return found
+
+
+def problems(config_type: type[Any]) -> list[str]:
+    """Everything that keeps a class from being a model or a task, each as a sentence that names the remedy."""
+    base = ModelConfig if issubclass(config_type, ModelConfig) else Task
+    word = "model" if base is ModelConfig else "task"
+    called = f"{word} {config_type.name}"
+    if not isinstance(config_type.name, str) or not _NAME.fullmatch(config_type.name):
+        return [f"{word} {config_type.name!r} is no name: use small letters, digits and _, a letter first"]
+    if "__dataclass_params__" not in vars(config_type):
+        return [f"{called} is no dataclass: put @dataclass(frozen=True, kw_only=True, slots=True) above its class"]
+    found = [
+        f"{called} does not say its {method}: define it as {base.__name__} describes"
+        for method in _NEEDED[base]
+        if getattr(config_type, method) is getattr(base, method)
+    ]
+    if base is ModelConfig and not isinstance(getattr(config_type, "about", None), str):
+        found.append(f"{called} does not say what it is about: add about = and a few words")
+    if "revision" in vars(config_type):
+        found.append(f"{called} has a revision: leave it out, the hash of its source is used")
+    found += [f"{called} {problem}" for problem in _setting_problems(config_type, base)]
+    return found
+
+
+def _setting_problems(config_type: type[Any], base: type) -> list[str]:
+    found = []
+    for field in dataclasses.fields(config_type):
+        if not _NAME.fullmatch(field.name):
+            found.append(f"has a setting {field.name}: use small letters, digits and _, a letter first")
+        if field.default is dataclasses.MISSING and not (base is Task and field.name == "modulus"):
+            found.append(f"has a setting {field.name} without a default: use setting(default, description)")
+        if not _is_plain(field_types(config_type)[field.name]):
+            found.append(f"has a setting {field.name} that is not plain: use int, float, bool, str or a tuple of one")
+    return found
+
+
+def _is_plain(hint: Any) -> bool:
+    if isinstance(hint, types.UnionType):
+        arms = [arm for arm in hint.__args__ if arm is not type(None)]
+        return len(arms) == 1 and _is_plain(arms[0])
+    if typing.get_origin(hint) is tuple:
+        return len(hint.__args__) == 2 and hint.__args__[0] in _PLAIN and hint.__args__[1] is Ellipsis
+    return hint in _PLAIN

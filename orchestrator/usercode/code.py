@@ -1,0 +1,132 @@
+"""A sweep file as text, with the files beside it that it imports: what is hashed, kept and sent."""
+
+import ast
+import hashlib
+import importlib.util
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from orch.core.errors import InvalidCode
+
+S = TypeVar("S")
+T = TypeVar("T")
+SUFFIX = ".py"
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCode:
+    """Equal texts are equal codes, wherever they were read."""
+
+    files: tuple[tuple[str, str], ...]
+    """Name and text of each file; the sweep itself comes first."""
+
+    @classmethod
+    def read(cls, path: str | Path) -> "OwnCode":
+        """The file, and all beside it that it and they import with a dot, as in `from .network import Network`."""
+        path = Path(path)
+        if not _NAME.fullmatch(path.stem):
+            raise InvalidCode([f"{path.name} is no name for a sweep: use letters, digits, _ and -, a letter first"])
+        files: dict[str, str] = {}
+        problems: list[str] = []
+        wanted = [(path.name, "")]
+        while wanted:
+            name, wanted_by = wanted.pop(0)
+            if name not in files:
+                try:
+                    files[name] = _text(path.parent / name, wanted_by)
+                    wanted += [(f"{module}{SUFFIX}", place) for module, place in _siblings(path.parent, name, files)]
+                except InvalidCode as error:
+                    problems += error.problems
+        if problems:
+            raise InvalidCode(problems)
+        return cls(tuple(files.items()))
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "OwnCode":
+        return cls(tuple((name, text) for name, text in values["files"]))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"files": [list(file) for file in self.files]}
+
+    @property
+    def file(self) -> str:
+        return self.files[0][0]
+
+    @property
+    def name(self) -> str:
+        """The sweep's name: the file's, as for the built-in ones."""
+        return self.file.removesuffix(SUFFIX).replace("_", "-")
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(json.dumps(self.to_dict()).encode()).hexdigest()[:16]
+
+    def text(self, file: str) -> str | None:
+        return dict(self.files).get(file)
+
+
+def all_problems(make: Callable[[S], T], each: Iterable[S]) -> list[T]:
+    """What is made of each; if some cannot be made, what is wrong with all of them."""
+    made, problems = [], []
+    for item in each:
+        try:
+            made.append(make(item))
+        except InvalidCode as error:
+            problems += error.problems
+    if problems:
+        raise InvalidCode(problems)
+    return made
+
+
+def _text(path: Path, wanted_by: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        where = f"{wanted_by} imports {path.name}, which is not beside it" if wanted_by else f"there is no file {path}"
+        raise InvalidCode([f"{where}: check the name and the folder"]) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidCode([f"{path} cannot be read as text ({error}): check the file"]) from None
+
+
+def _siblings(folder: Path, name: str, files: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The modules beside a file that it imports, each with the place. Imports that would not travel are errors."""
+    try:
+        tree = ast.parse(files[name])
+    except SyntaxError as error:
+        raise InvalidCode([f"{name}, line {error.lineno}: {error.msg}: mend it"]) from None
+    except ValueError as error:
+        raise InvalidCode([f"{name}: {error}: mend it"]) from None
+    problems = []
+    for module, line in imports(tree, level=0):
+        beside = folder / f"{module}{SUFFIX}"
+        if beside.exists() and _comes_from(module, beside):
+            problems.append(
+                f"{name}, line {line}: {beside.name} would not travel to the workers: import it with a dot,"
+                f" as in from .{module} import …"
+            )
+    for _, line in imports(tree, level=2):
+        problems.append(f"{name}, line {line}: only files of the same folder travel to the workers: move it there")
+    if problems:
+        raise InvalidCode(problems)
+    return [(module, f"{name}, line {line}:") for module, line in imports(tree, level=1)]
+
+
+def imports(tree: ast.AST, level: int) -> Iterator[tuple[str, int]]:
+    """The first names of what is imported from so many folders up (0: from anywhere), each with its line."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import) and level == 0:
+            yield from ((alias.name.split(".")[0], node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and min(node.level, 2) == level:
+            names = [node.module] if node.module else [alias.name for alias in node.names]
+            yield from ((name.split(".")[0], node.lineno) for name in names)
+
+
+def _comes_from(module: str, path: Path) -> bool:
+    """Whether importing it by its plain name would mean this file, or fail."""
+    spec = importlib.util.find_spec(module)
+    return spec is None or (spec.origin is not None and Path(spec.origin).resolve() == path.resolve())

@@ -1,0 +1,61 @@
+"""The revision of what own code defines: a hash of its source, so that an edited model never meets its old results."""
+
+import ast
+import hashlib
+
+from orch.usercode.code import SUFFIX, OwnCode, imports
+
+BITS = 48
+"""Fits the store's columns, and stays exact where numbers are floats: in JSON, in pandas beside nulls."""
+_ASKING = {"TITLE", "REPRODUCES", "cells"}
+
+
+def revision(code: OwnCode, file: str) -> int:
+    """Of the models and tasks that a file defines: from its text and the texts of those files that it imports.
+
+    The names of the files do not count, nor does what only asks for trials: see `_what_trains`.
+    """
+    imported = {
+        name: {f"{module}{SUFFIX}" for module, _ in imports(ast.parse(text), level=1)} for name, text in code.files
+    }
+    found: set[str] = set()
+    pending = {file}
+    while pending:
+        name = pending.pop()
+        found.add(name)
+        pending |= imported[name] - found
+    texts = dict(code.files)
+    if not any(code.file in names for names in imported.values()):
+        texts[code.file] = _what_trains(texts[code.file])
+    digests = sorted(hashlib.sha256(texts[name].encode()).hexdigest() for name in found)
+    return int(hashlib.sha256("".join(digests).encode()).hexdigest()[: BITS // 4], 16) or 1
+
+
+def _what_trains(text: str) -> str:
+    """A sweep file's text without its docstring, `TITLE`, `REPRODUCES` and `cells`.
+
+    They describe and ask, and no result can depend on them: a sweep that asks for more keeps what it has.
+    """
+    body = ast.parse(text).body
+    asking = [node for position, node in enumerate(body) if _asks(node) or (position == 0 and _is_text(node))]
+    others = (each for node in body if node not in asking for each in ast.walk(node))
+    if any(isinstance(each, ast.Name) and each.id in _ASKING for each in others):
+        return text  # something makes more of them
+    lines = text.split("\n")
+    ends = [line for node in body for line in {node.lineno, node.end_lineno}]
+    for node in reversed(asking):
+        if ends.count(node.lineno) == ends.count(node.end_lineno) == 1:  # else it shares a line with another statement
+            del lines[node.lineno - 1 : node.end_lineno]
+    return "\n".join(lines)
+
+
+def _asks(node: ast.stmt) -> bool:
+    if isinstance(node, ast.FunctionDef):
+        return node.name == "cells" and not node.decorator_list
+    if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.value, ast.Constant):
+        return isinstance(node.targets[0], ast.Name) and node.targets[0].id in _ASKING
+    return False
+
+
+def _is_text(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)

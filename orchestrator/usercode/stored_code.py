@@ -1,0 +1,60 @@
+"""Own code in a store: kept for good, so that sweeps can go on and trained models be loaded without the file.
+
+Reading a store never runs what is kept there. Only `use` does, for whoever asks to train or to load a model.
+"""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from orch.core.errors import OrchError
+from orch.usercode.code import OwnCode
+from orch.usercode.loading import load
+
+if TYPE_CHECKING:
+    from orch.store import Store
+
+FOLDER = "code"
+
+
+def keep(store: "Store", codes: Iterable[OwnCode]) -> list[str]:
+    """Under its digest, with the revisions of what it defines; the digests."""
+    digests = []
+    for code in codes:
+        loaded = load(code)
+        revisions = {
+            "models": {name: value.revision for name, value in loaded.models.items()},
+            "tasks": {name: value.revision for name, value in loaded.tasks.items()},
+        }
+        store.put_json(f"{FOLDER}/{code.digest}.json", code.to_dict() | revisions)
+        digests.append(code.digest)
+    return digests
+
+
+def find(store: "Store", digests: Iterable[str], sweep: str) -> tuple[OwnCode, ...]:
+    """The code that `keep` was given, for a sweep of that name."""
+    found = []
+    for digest in digests:
+        values = store.get_json(f"{FOLDER}/{digest}.json")
+        if values is None:
+            raise OrchError(
+                f"the code of {sweep} is no longer in the store at {store.location}: run orch sweep with its file again"
+            )
+        found.append(OwnCode.from_dict(values))
+    return tuple(found)
+
+
+def find_for(store: "Store", trial_id: str) -> tuple[OwnCode, ...]:
+    """The code that a finished trial was trained with; nothing if its model and task are built in."""
+    columns = ["trial_id", "model", "model_revision", "task", "task_revision"]
+    row = next((row for row in store.read("trials", columns).to_pylist() if row["trial_id"] == trial_id), None)
+    if row is None:
+        return ()
+    defines: dict[OwnCode, set[str]] = {}
+    for values in store.list_json(FOLDER).values():
+        kinds = {kind for kind in ("model", "task") if values[f"{kind}s"].get(row[kind]) == row[f"{kind}_revision"]}
+        defines[OwnCode.from_dict(values)] = kinds
+    chosen: dict[OwnCode, set[str]] = {}
+    for code, kinds in sorted(defines.items(), key=lambda item: -len(item[1])):
+        if kinds - set().union(*chosen.values()):
+            chosen[code] = kinds
+    return tuple(chosen)

@@ -1,0 +1,104 @@
+"""Tables for people: aligned, readable on a narrow terminal, and harmless whatever they hold."""
+
+import fcntl
+import os
+import pty
+import struct
+import subprocess
+import sys
+import termios
+
+import pyarrow as pa
+import pytest
+
+from orch.cli._text_table import text_rows
+
+TABLE = pa.table(
+    {
+        "model": ["bilinear", "block_diagonal"],
+        "accuracy": [1.0, -0.12345678],
+        "steps": [100, 123456],
+        "remark": ["", "partial: 3 of 6 trials, 1 failed, 2 diverged"],
+    }
+)
+
+
+def lines(table, width):
+    return "".join(text_rows(table, width)).splitlines()
+
+
+def test_numbers_stand_to_the_right_and_texts_to_the_left():
+    assert lines(TABLE, None) == [
+        "model           accuracy   steps  remark",
+        "─" * 78,
+        "bilinear               1     100",
+        "block_diagonal   -0.1235  123456  partial: 3 of 6 trials, 1 failed, 2 diverged",
+    ]
+
+
+@pytest.mark.parametrize("width", [50, 60, 70, 77])
+def test_on_a_narrow_terminal_texts_are_folded_and_nothing_is_lost(width):
+    found = lines(TABLE, width)
+    assert max(map(len, found)) <= width
+    start = found[0].index("remark")
+    assert " ".join(line[start:].strip() for line in found[3:]) == TABLE["remark"][1].as_py()
+
+
+def test_what_fits_in_no_way_is_shown_a_row_at_a_time():
+    found = lines(TABLE, 30)
+    assert found[0].startswith("── row 1 ─")
+    assert found[1] == "model     bilinear"
+    assert found[-3:] == ["remark    partial: 3 of 6", "          trials, 1 failed, 2", "          diverged"]
+
+
+def test_what_is_missing_not_a_number_or_nested_has_its_own_look():
+    table = pa.table(
+        {
+            "a": pa.array([None, float("nan")]),
+            "b": pa.array([[1, None], None], pa.list_(pa.int64())),
+            "c": pa.array([1735689600123456, None], pa.timestamp("us", tz="UTC")),
+            "d": [True, False],
+        }
+    )
+    assert lines(table, None)[2:] == [
+        "  –  [1, null]  2025-01-01 00:00:00  true",
+        "nan  –          –                    false",
+    ]
+
+
+def test_what_would_steer_a_terminal_is_not_passed_on():
+    found = "".join(text_rows(pa.table({"a": ["\x1b[31mred\x07\ntwo\tlines"]}), 40))
+    assert "\x1b" not in found
+    assert "\x07" not in found
+    assert found.splitlines()[2] == " [31mred  two lines"
+
+
+def test_a_table_without_rows_still_has_its_head():
+    assert lines(TABLE.slice(0, 0), 80)[0] == "model  accuracy  steps  remark"
+
+
+def test_on_a_terminal_a_table_is_shown_as_far_as_one_can_read():
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    code = (
+        "import pyarrow as pa; from orch.cli._output import write_table\n"
+        "write_table(pa.table({'number': range(1000), 'text': ['word'] * 1000}))"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=follower, stderr=subprocess.PIPE, env=environment
+    ) as run:
+        os.close(follower)
+        shown = b""
+        while True:
+            try:
+                shown += os.read(leader, 1 << 16)
+            except OSError:  # the other end is closed
+                break
+        assert run.stderr is not None
+        told = run.stderr.read().decode()
+    os.close(leader)
+    found = shown.decode().splitlines()
+    assert found[0] == "number  text"
+    assert found[-1] == "   199  word"
+    assert told == "800 more rows: --output FILE or a pipe has them all\n"

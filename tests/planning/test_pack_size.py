@@ -1,0 +1,102 @@
+"""How large packs are made, and what they are expected to gain."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from orch import models
+from orch.planning.pack_size import PACES, memory, pack_size, speedup, stacks_exactly
+from orch.sweeps.trial import make_trial
+from tests.small import small_trial
+
+ROOT = Path(__file__).parents[2]
+
+MEASURED = {
+    # Training steps per second of all trials in a pack of nine over those of one alone, on one core of a cloud server;
+    # at width 256, in packs of six.
+    16: {"block_diagonal": 5.0, "rotation": 4.4, "rnn": 6.0, "lstm": 5.1, "factored": 4.3, "bilinear": 4.9},
+    64: {"block_diagonal": 2.8, "rotation": 3.5, "rnn": 3.0, "lstm": 2.3, "factored": 2.0, "bilinear": 1.8},
+    128: {"block_diagonal": 1.9, "rotation": 2.1, "rnn": 2.0, "lstm": 1.4, "factored": 1.3, "bilinear": 1.2},
+    256: {"block_diagonal": 1.35, "rnn": 1.3, "lstm": 1.0, "factored": 1.15, "bilinear": 1.0},
+}
+
+
+def trial(model, width=64, **settings):
+    return make_trial("modular_addition", model, modulus=5, width=width, **settings)
+
+
+@pytest.mark.parametrize(("width", "model"), [(width, model) for width in MEASURED for model in MEASURED[width]])
+def test_the_expected_gain_is_about_the_measured_one(width, model):
+    size = 6 if width == 256 else 9
+    config, vocabulary = trial(model, width).model, trial(model, width).vocabulary
+    assert speedup(config, vocabulary, 64, size) == pytest.approx(MEASURED[width][model], rel=0.35)
+
+
+@pytest.mark.parametrize("name", sorted(models.REGISTRY))
+def test_one_trial_gains_nothing_and_more_gain_more(name):
+    config, vocabulary = trial(name).model, trial(name).vocabulary
+    gains = [speedup(config, vocabulary, 64, size) for size in (1, 2, 3, 9)]
+    assert gains[0] == 1
+    assert gains == sorted(gains)
+    assert (gains[-1] > gains[0]) == config.packs
+
+
+@pytest.mark.parametrize("model", ["mamba", "transformer"])
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_models_whose_trials_take_turns_run_alone(model, device):
+    assert pack_size(trial(model), num_available=9, device=device) == 1
+
+
+@pytest.mark.parametrize("model", ["block_diagonal", "factored", "rotation", "lstm", "rnn", "bilinear"])
+def test_small_models_are_packed_by_the_nine(model):
+    assert pack_size(trial(model), num_available=9) == 9
+
+
+@pytest.mark.parametrize("model", ["bilinear", "lstm"])
+def test_large_models_run_alone_on_a_cpu(model):
+    assert pack_size(trial(model, width=256), num_available=9) == 1
+
+
+def test_packs_are_of_even_size():
+    found = {available: pack_size(trial("rnn"), available) for available in (1, 2, 9, 10, 12, 19, 27)}
+    assert found == {1: 1, 2: 2, 9: 9, 10: 5, 12: 6, 19: 7, 27: 9}
+
+
+def test_a_limit_of_the_users_is_kept():
+    assert pack_size(trial("rnn"), 9, largest=4) == 3
+    assert pack_size(trial("rnn"), 9, largest=1) == 1
+
+
+def test_a_pack_fits_in_memory():
+    large = trial("bilinear", width=256)
+    size = pack_size(large, 1000, device="cuda")
+    assert 1 < size <= PACES["gpu"].largest_pack
+    assert size * memory(large) <= PACES["gpu"].memory
+    assert pack_size(trial("bilinear", width=1024), 1000, device="cuda") == 1
+    parameters = large.model.num_parameters(large.vocabulary)
+    assert memory(large) > 4 * 4 * parameters
+
+
+def test_trials_that_would_round_otherwise_in_a_stack_run_alone_on_a_cpu():
+    for unfit in (
+        trial("rnn", width=10),
+        trial("factored", rank=1),
+        trial("rnn", width=20, batch_size=9),
+        trial("rnn", width=20, train_examples=12, batch_size=8, min_inputs=10),
+    ):
+        assert not stacks_exactly(unfit)
+        assert pack_size(unfit, 9) == 1
+        assert pack_size(unfit, 9, device="cuda") == 9
+    assert stacks_exactly(trial("rnn", width=64, train_examples=12, batch_size=8, min_inputs=10))
+
+
+def test_choosing_a_size_needs_no_torch():
+    check = "import sys, orch.planning.pack_size; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", check], check=True, cwd=ROOT)
+
+
+def test_the_size_of_a_small_trial_of_every_model_is_found():
+    for name in models.REGISTRY:
+        assert pack_size(small_trial(name), 9) == (9 if models.REGISTRY[name].packs else 1)

@@ -1,0 +1,414 @@
+"""Plans: what is done and what is left, against a real store, and how long it should take."""
+
+import dataclasses
+import datetime
+import json
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from orch.cli import _options, main
+from orch.core.errors import UnknownName
+from orch.planning.estimate import Basis, Estimator, estimate_seconds
+from orch.planning.plan import State, make_plan
+from orch.store import DEFAULT_STORE, Store, trial_row
+from orch.sweeps.registry import SWEEPS, Sweep
+from orch.sweeps.result import CurvePoint, Result, StopReason
+from orch.sweeps.scales import LAPTOP, PAPER, SCALES, SMOKE
+from orch.sweeps.trial import make_trial
+
+NOW = datetime.datetime(2026, 11, 1, tzinfo=datetime.UTC)
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store.open(tmp_path / "runs")
+
+
+@pytest.fixture
+def dependent(monkeypatch):
+    monkeypatch.setitem(SWEEPS, "dependent", Sweep("dependent", "tests.sweeps.dependent"))
+
+
+def finish(store, trials, steps=None, seconds=10.0, device="cpu", accuracy=lambda trial: 0.5):
+    """Write these trials to the store as if they had been trained."""
+    rows = []
+    for trial in trials:
+        scores = {length: accuracy(trial) for length in trial.tested_lengths}
+        trained = trial.steps if steps is None else steps
+        result = Result(
+            trial=trial,
+            stop_reason=StopReason.BUDGET,
+            steps=trained,
+            seconds=seconds,
+            curve=(CurvePoint(trained, 0.1, 0.1, accuracy(trial), seconds),),
+            test_accuracy=scores,
+            majority=scores,
+            parameters={},
+        )
+        provenance = {"attempt_id": f"attempt of {trial.id}", "device": device, "finished_at": NOW}
+        rows.append(trial_row(result, provenance))
+    store.write("trials", rows)
+
+
+def attempt(store, trial, minute, event, outcome=None):
+    at = NOW + datetime.timedelta(minutes=minute)
+    row = {"attempt_id": f"{trial.id}-{minute // 10}", "trial_id": trial.id, "event": event, "at": at}
+    store.write("attempts", [row | ({} if outcome is None else {"outcome": outcome})])
+
+
+def smoke_trials(store=None):
+    return [planned.trial for planned in make_plan(["main"], "smoke", [], store).trials]
+
+
+def states(plan):
+    return {planned.id: planned.state for planned in plan.trials}
+
+
+def test_without_a_store_everything_is_to_do():
+    plan = make_plan(["main"], "smoke", [], None)
+    assert plan.counts["to_do"] == plan.counts["trials"] == len(plan.trials) == 90
+    assert plan.num_waiting == 0
+    assert plan.hours > 0
+
+
+def test_planning_creates_nothing_where_there_is_no_store_yet(store, tmp_path):
+    assert make_plan(["main"], "smoke", [], store).counts["to_do"] == 90
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_finished_trials_are_done_and_the_rest_is_to_do(store):
+    trials = smoke_trials()
+    finish(store, trials[:7])
+    plan = make_plan(["main"], "smoke", [], store)
+    assert {trial_id for trial_id, state in states(plan).items() if state == State.DONE} == {t.id for t in trials[:7]}
+    assert plan.counts["to_do"] == 83
+
+
+def test_results_at_one_scale_do_nothing_for_another(store):
+    finish(store, smoke_trials())
+    assert make_plan(["main"], "laptop", [], store).counts["done"] == 0
+
+
+def test_a_withdrawn_result_is_to_do_again(store):
+    trials = smoke_trials()
+    finish(store, trials[:2])
+    store.discard([trials[0].id], "a bug")
+    assert make_plan(["main"], "smoke", [], store).counts["done"] == 1
+
+
+@pytest.mark.parametrize("outcome", ["failed", "lost", "out_of_memory", "hung"])
+def test_a_trial_whose_last_attempt_went_wrong_is_failed(store, outcome):
+    trial, other = smoke_trials()[:2]
+    attempt(store, trial, 0, "start")
+    attempt(store, trial, 1, "end", outcome)
+    plan = make_plan(["main"], "smoke", [], store)
+    assert states(plan)[trial.id] == State.FAILED
+    assert states(plan)[other.id] == State.TO_DO
+    assert plan.counts["failed"] == 1
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        pytest.param([(10, "start", None)], id="under way again"),
+        pytest.param([(10, "start", None), (11, "end", "interrupted")], id="interrupted since"),
+    ],
+)
+def test_a_failure_is_forgotten_once_the_trial_was_tried_again(store, later):
+    trial = smoke_trials()[0]
+    attempt(store, trial, 0, "start")
+    attempt(store, trial, 1, "end", "failed")
+    for minute, event, outcome in reversed(later):
+        attempt(store, trial, minute, event, outcome)
+    assert states(make_plan(["main"], "smoke", [], store))[trial.id] == State.TO_DO
+
+
+def test_of_a_start_and_an_end_at_one_moment_the_end_is_the_later(store):
+    trial = smoke_trials()[0]
+    attempt(store, trial, 0, "end", "failed")
+    attempt(store, trial, 0, "start")
+    assert states(make_plan(["main"], "smoke", [], store))[trial.id] == State.FAILED
+
+
+def test_a_failed_trial_that_has_finished_since_is_done(store):
+    trial = smoke_trials()[0]
+    attempt(store, trial, 0, "start")
+    attempt(store, trial, 1, "end", "failed")
+    finish(store, [trial])
+    assert states(make_plan(["main"], "smoke", [], store))[trial.id] == State.DONE
+
+
+def test_failed_trials_are_left_to_run_and_done_ones_are_not(store):
+    trials = smoke_trials()
+    finish(store, trials[:1])
+    attempt(store, trials[1], 0, "start")
+    attempt(store, trials[1], 1, "end", "failed")
+    plan = make_plan(["main"], "smoke", [], store)
+    left = [planned for planned in plan.trials if planned.left]
+    assert {planned.id for planned in left} == {trial.id for trial in trials[1:]}
+    assert plan.hours == pytest.approx(sum(planned.seconds for planned in left) / 3600)
+
+
+def test_where_narrows_a_plan():
+    plan = make_plan(["main"], "smoke", ["model=lstm,rnn", "modulus=2"], None)
+    assert len(plan.trials) == 2 * 3
+    assert {planned.trial.model.name for planned in plan.trials} == {"lstm", "rnn"}
+
+
+def test_the_parts_of_a_plan_add_up_to_the_whole(store):
+    finish(store, smoke_trials()[:20])
+    plan = make_plan(["all"], "smoke", [], store)
+    rows = plan.by_model_and_task()
+    for name, total in plan.counts.items():
+        assert sum(row[name] for row in rows) == pytest.approx(total)
+    assert sum(plan.hours_by_basis.values()) == pytest.approx(plan.hours)
+    assert plan.counts["trials"] == sum(plan.counts[state.replace(" ", "_")] for state in State)
+
+
+def test_an_unknown_scale_suggests_the_nearest():
+    with pytest.raises(UnknownName, match="did you mean 'laptop'"):
+        make_plan(["main"], "labtop", [], None)
+
+
+def test_trials_that_other_sweeps_want_are_shared_whether_or_not_those_are_planned(dependent):
+    plan = make_plan(["dependent"], "smoke", [], None)
+    shared = [planned for planned in plan.trials if planned.shared]
+    assert len(shared) == plan.counts["shared"] == 2
+    assert {(planned.sweeps, planned.others) for planned in shared} == {
+        (("dependent",), ("main",)),
+        (("dependent",), ("main", "param-matched")),
+    }
+    both = make_plan(["main", "dependent"], "smoke", [], None)
+    assert sum(set(planned.sweeps) == {"main", "dependent"} for planned in both.trials) == 2
+    assert not any("main" in planned.others or "dependent" in planned.others for planned in both.trials)
+
+
+def test_what_waits_is_planned_and_counted_but_not_left_to_run(dependent):
+    plan = make_plan(["dependent"], "smoke", [], None)
+    waiting = [planned for planned in plan.trials if planned.state == State.WAITING]
+    assert len(waiting) == plan.num_waiting == 4
+    assert not any(planned.left for planned in waiting)
+    assert all(planned.seconds > 0 for planned in waiting)
+    assert plan.counts["waiting"] == 4
+
+
+def test_what_waits_is_narrowed_too(dependent):
+    assert make_plan(["dependent"], "smoke", ["model=rnn"], None).num_waiting == 2
+
+
+def test_what_waited_is_to_do_once_the_store_has_the_answer(dependent, store):
+    first = make_plan(["dependent"], "laptop", [], store)
+    cells = [planned.trial for planned in first.trials if planned.state == State.TO_DO]
+    assert len(cells) == 2 * len(LAPTOP.learning_rates) * len(LAPTOP.seeds)
+    finish(store, cells, accuracy=lambda trial: 0.9 if trial.learning_rate == 3e-4 else 0.1)
+    second = make_plan(["dependent"], "laptop", [], store)
+    assert second.num_waiting == 0
+    left = [planned.trial for planned in second.trials if planned.left]
+    assert len(left) == 4
+    assert {trial.learning_rate for trial in left} == {3e-4}
+    finish(store, left)
+    assert not any(planned.left for planned in make_plan(["dependent"], "laptop", [], store).trials)
+
+
+# Estimates
+
+
+def laptop_trial(model="lstm", task="modular_addition", **settings):
+    return make_trial(task, model, **({"width": 64, "steps": 4000, "modulus": 5} | settings))
+
+
+def estimator(store, *groups, device=None):
+    for trials, how in groups:
+        finish(store, trials, **how)
+    return Estimator(store.read("trials"), device)
+
+
+def test_what_was_measured_is_expected_to_take_as_long_again(store):
+    trial = laptop_trial()
+    known = estimator(store, ([trial], {"seconds": 123.0}))
+    other_seed = dataclasses.replace(trial, init_seed=9, data_seed=9, learning_rate=1e-2)
+    assert known.estimate(other_seed) == (pytest.approx(123.0), Basis.MEASURED)
+
+
+def test_several_measurements_count_by_their_mean(store):
+    trials = [dataclasses.replace(laptop_trial(), init_seed=seed) for seed in range(2)]
+    known = estimator(store, (trials[:1], {"seconds": 100.0}), (trials[1:], {"seconds": 300.0}))
+    assert known.estimate(trials[0])[0] == pytest.approx(200.0)
+
+
+def test_other_sizes_of_a_measured_model_are_scaled_by_the_arithmetic(store):
+    small, large = laptop_trial(), laptop_trial(width=256)
+    slower = 3 * estimate_seconds(small)
+    known = estimator(store, ([small], {"seconds": slower}))
+    assert known.estimate(large) == (pytest.approx(3 * estimate_seconds(large)), Basis.SCALED)
+
+
+def test_a_model_that_never_ran_is_estimated_by_arithmetic_alone(store):
+    known = estimator(store, ([laptop_trial()], {"seconds": 1000.0}))
+    other = laptop_trial("mamba")
+    assert known.estimate(other) == (pytest.approx(estimate_seconds(other)), Basis.ASSUMED)
+
+
+def test_trials_like_those_that_stopped_early_are_expected_to_stop_early(store):
+    seeds = [dataclasses.replace(laptop_trial(), init_seed=seed) for seed in range(2)]
+    known = estimator(store, (seeds[:1], {"steps": 500}), (seeds[1:], {"steps": 1500}))
+    assert known.expected_steps(laptop_trial(init_seed=5)) == 1000
+    assert known.expected_steps(laptop_trial(modulus=3)) == 1000, "another modulus of the task"
+    assert known.expected_steps(laptop_trial(task="dihedral")) == 4000, "another task"
+    assert known.expected_steps(laptop_trial(steps=9000)) == 9000, "another budget"
+
+
+def test_the_same_modulus_tells_more_about_steps_than_others(store):
+    known = estimator(store, ([laptop_trial(modulus=2)], {"steps": 200}), ([laptop_trial(modulus=5)], {"steps": 4000}))
+    assert known.expected_steps(laptop_trial(modulus=2, init_seed=1)) == 200
+    assert known.expected_steps(laptop_trial(modulus=3)) == 2100
+
+
+def test_estimates_are_for_the_device_that_did_most_of_the_work(store):
+    known = estimator(
+        store,
+        ([laptop_trial()], {"seconds": 100.0}),
+        ([laptop_trial(init_seed=1), laptop_trial(init_seed=2)], {"seconds": 70.0, "device": "NVIDIA A100"}),
+    )
+    assert known.device == "NVIDIA A100"
+    assert known.estimate(laptop_trial())[0] == pytest.approx(70.0)
+    on_cpu = Estimator(store.read("trials"), device="cpu")
+    assert on_cpu.estimate(laptop_trial())[0] == pytest.approx(100.0)
+
+
+def test_rates_of_one_kind_of_device_say_nothing_about_another(store):
+    finish(store, [laptop_trial()], seconds=1000.0)
+    assert Estimator(store.read("trials"), device="NVIDIA A100").estimate(laptop_trial())[1] == Basis.ASSUMED
+
+
+def test_a_finished_trial_of_another_version_is_passed_over(store):
+    finish(store, [laptop_trial()], seconds=1000.0)
+    row = store.read("trials").to_pylist()[0]
+    config = json.loads(row["config"])
+    config["model"]["dropout"] = 0.1
+    store.write("trials", [row | {"trial_id": "f" * 16, "config": json.dumps(config), "width": 512, "seconds": 1e9}])
+    assert Estimator(store.read("trials")).estimate(laptop_trial())[0] == pytest.approx(1000.0)
+
+
+@pytest.mark.parametrize(
+    ("smaller", "larger"),
+    [
+        ({}, {"steps": 8000}),
+        ({}, {"width": 128}),
+        ({}, {"test_length": 900}),
+        ({}, {"test_samples": 4096}),
+        ({}, {"validation_samples": 4096}),
+        ({}, {"eval_every": 50}),
+        ({}, {"batch_size": 128}),
+        ({"model": "transformer", "layers": 1}, {"model": "transformer", "layers": 4}),
+        ({"task": "modular_addition"}, {"task": "modular_arithmetic"}),
+    ],
+)
+def test_more_work_takes_longer(smaller, larger):
+    assert estimate_seconds(laptop_trial(**larger)) > 1.001 * estimate_seconds(laptop_trial(**smaller))
+
+
+def test_a_plan_says_what_its_estimate_rests_on(store):
+    trials = [planned.trial for planned in make_plan(["main"], "smoke", ["model=lstm"], None).trials]
+    finish(store, trials[:1], seconds=3600.0)
+    plan = make_plan(["main"], "smoke", ["model=lstm,rnn"], store)
+    hours = plan.hours_by_basis
+    assert hours[Basis.MEASURED] == pytest.approx(1.0, rel=0.1), "the other modulus of the same task"
+    assert hours[Basis.SCALED] > 1, "the other tasks"
+    assert 0 < hours[Basis.ASSUMED] < 0.1, "the model that never ran"
+
+
+# Commands
+
+
+def orch(*arguments, expect=0):
+    result = CliRunner().invoke(main, list(arguments))
+    assert result.exit_code == expect, result.output
+    return result
+
+
+def test_orch_plan_works_where_there_is_no_store_yet(tmp_path):
+    output = orch("plan", "main", "--scale", "smoke", "--store", str(tmp_path / "none")).stdout
+    assert "main at smoke scale" in output
+    assert "0 done, 0 failed, 90 to do" in output
+    assert "100% by arithmetic" in output
+    assert not (tmp_path / "none").exists()
+
+
+def test_orch_plan_json_is_the_plan(store):
+    finish(store, smoke_trials()[:5])
+    output = orch("plan", "main", "frozen-parity", "--scale", "smoke", "--store", store.uri, "--json").stdout
+    summary = json.loads(output)
+    assert summary["sweeps"] == ["main", "frozen-parity"]
+    assert (summary["trials"], summary["done"], summary["to_do"]) == (98, 5, 93)
+    assert sum(row["trials"] for row in summary["by_model_and_task"]) == 98
+
+
+def test_orch_plan_says_what_is_waited_for(dependent, tmp_path):
+    output = orch("plan", "dependent", "--scale", "smoke", "--store", str(tmp_path / "none")).stdout
+    assert "6 trials, 2 of them shared with other sweeps: 0 done, 0 failed, 2 to do, 4 waiting" in output
+    assert "4 wait for the best learning rate for rnn on modular_addition modulo 2 (2), the best" in output
+
+
+def test_orch_plan_reads_the_store_that_the_environment_names(store, monkeypatch):
+    finish(store, smoke_trials()[:5])
+    monkeypatch.setenv("ORCH_STORE", store.uri)
+    assert "5 done" in orch("plan", "main", "--scale", "smoke").stdout
+
+
+def test_the_default_store_is_the_stores_own():
+    assert _options.DEFAULT_STORE == DEFAULT_STORE
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["mian"], "did you mean 'main'"),
+        (["main", "--scale", "tiny"], "'tiny' is not one of"),
+        (["main", "--where", "modle=lstm"], "did you mean 'model'"),
+        (["main", "--where", "modulus=7"], "no trial of main at laptop scale has modulus=7"),
+    ],
+)
+def test_orch_plan_refuses_what_is_not_there_in_one_sentence(arguments, message, tmp_path):
+    error = orch("plan", *arguments, "--store", str(tmp_path / "none"), expect=2).stderr
+    assert message in error
+    assert "Traceback" not in error
+
+
+def test_orch_sweeps_counts_trials_and_those_that_are_done(store):
+    finish(store, smoke_trials()[:5])
+    rows = {row["sweep"]: row for row in json.loads(orch("sweeps", "--store", store.uri, "--json").stdout)}
+    assert rows.keys() == SWEEPS.keys()
+    assert rows["main"]["paper"] == {"trials": 2430, "done": 0}
+    assert rows["main"]["smoke"] == {"trials": 90, "done": 5}
+    output = orch("sweeps", "--store", store.uri).stdout
+    assert "5 of 90" in output
+    assert "2,430" in output
+
+
+@pytest.mark.parametrize("command", [["plan", "all", "--scale", "smoke"], ["sweeps"]])
+def test_plan_and_sweeps_import_neither_torch_nor_ray_even_with_a_store(command, store):
+    finish(store, smoke_trials()[:5])
+    code = (
+        f"import sys; from orch.cli import main\ntry: main({[*command, '--store', store.uri]!r})\n"
+        "except SystemExit: pass\nprint(sorted({'torch', 'ray', 'transformers'} & set(sys.modules)))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.splitlines()[-1] == "[]"
+    assert found.stderr == ""
+
+
+def test_ten_thousand_trials_share_few_estimates():
+    """Planning is fast because trials that differ in rate and seed are estimated once."""
+    known = Estimator()
+    for seed in range(50):
+        known.estimate(laptop_trial(init_seed=seed, data_seed=seed, learning_rate=1e-3 / (seed + 1)))
+    assert len(known._known) == 1
+
+
+def test_a_wider_scale_takes_longer():
+    hours = {name: make_plan(["main"], name, [], None).hours for name in SCALES}
+    assert hours[PAPER.name] > 100 * hours["laptop"] > 100 * hours[SMOKE.name]

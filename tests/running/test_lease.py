@@ -1,0 +1,73 @@
+"""Who is working on a store."""
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from orch.running.lease import DEAD_AFTER_SECONDS, Lease, drivers
+from orch.store import Store
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store.open(tmp_path / "runs")
+
+
+def file_of(store, **values):
+    entry = {
+        "driver_id": "other", "host": os.uname().nodename, "pid": os.getppid(), "started_at": "2025-01-01",
+        "sweeps": "main", "beat": time.time(), "claims": ["t1"],
+    } | values  # fmt: skip
+    store.put_json("drivers/other.json", entry)
+
+
+def test_a_lease_is_seen_while_it_is_held_and_gone_afterwards(store):
+    with Lease(store, "main at smoke scale"):
+        (seen,) = drivers(Store.open(store.uri))
+        assert seen.alive
+        assert f"process {os.getpid()} on" in seen.description
+    assert drivers(store) == []
+
+
+def test_a_driver_whose_process_is_gone_is_dead_at_once(store):
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    file_of(store, pid=ended.pid)
+    assert not drivers(store)[0].alive
+
+
+@pytest.mark.skipif(not os.path.exists("/proc"), reason="needs /proc, which tells when a process began")
+def test_a_driver_whose_number_another_process_was_given_is_dead(store):
+    with Lease(store, "main at smoke scale") as lease:
+        own = store.get_json(f"drivers/{lease.driver_id}.json")
+    file_of(store, pid=os.getpid(), process_start=own["process_start"])
+    assert drivers(store)[0].alive
+    file_of(store, pid=os.getpid(), process_start=str(int(own["process_start"]) - 1))
+    assert not drivers(store)[0].alive
+
+
+def test_a_driver_elsewhere_is_dead_when_its_heart_has_not_beaten(store):
+    file_of(store, host="elsewhere", pid=1)
+    assert drivers(store)[0].alive
+    file_of(store, host="elsewhere", pid=1, beat=time.time() - DEAD_AFTER_SECONDS - 1)
+    assert not drivers(store)[0].alive
+
+
+def test_what_another_live_driver_has_claimed_is_not_taken(store):
+    file_of(store, host="elsewhere", pid=1)
+    with Lease(store, "main") as lease:
+        assert lease.shared
+        assert not lease.claim(["t1"])
+        assert lease.claim(["t2"])
+        assert any("t2" in driver.claims for driver in drivers(store)), "a claim must be told at once"
+        file_of(store, host="elsewhere", pid=1, claims=[])
+        assert lease.claim(["t1"])
+
+
+def test_a_half_written_file_is_nobody(store):
+    store.put_bytes("drivers/half.json", b'{"driver_id": "ha')
+    store.put_json("drivers/odd.json", {"pid": 3})
+    assert drivers(store) == []

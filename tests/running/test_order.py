@@ -1,0 +1,34 @@
+"""In which order a sweep runs what is missing."""
+
+from orch.planning.plan import make_plan
+from orch.running.packs import make_packs
+from orch.running.run_sweeps import _to_do
+
+
+def test_first_a_canary_of_every_model_and_task_then_the_longest_first():
+    todo = list(_to_do([make_plan(["main"], "laptop", [], None)]).values())
+    kinds = {(planned.trial.model.name, planned.trial.task.name) for planned in todo}
+    first, rest = todo[: len(kinds)], todo[len(kinds) :]
+    assert {(planned.trial.model.name, planned.trial.task.name) for planned in first} == kinds
+    for canary in first:
+        alike = [
+            each for each in todo if (each.trial.model, each.trial.task) == (canary.trial.model, canary.trial.task)
+        ]
+        assert canary.seconds <= min(each.seconds for each in alike)
+    assert [each.seconds for each in rest] == sorted((each.seconds for each in rest), reverse=True)
+    assert len({each.id for each in todo}) == len(todo) == 342
+
+
+def test_with_little_time_the_cheapest_come_first():
+    todo = _to_do([make_plan(["main"], "laptop", ["model=lstm,bilinear"], None)])
+    seconds = {planned.id: planned.seconds for planned in todo.values()}
+    order = make_packs(todo.values(), "cpu", cheapest_first=True)
+    costs = [sum(seconds[trial.id] for trial in work.open_trials) for work in order]
+    assert costs == sorted(costs)
+    assert sorted(trial.id for work in order for trial in work.open_trials) == sorted(todo)
+
+
+def test_a_trial_that_two_requests_want_is_run_once():
+    plans = [make_plan(["main"], "smoke", ["model=rnn"], None), make_plan(["main"], "smoke", ["modulus=2"], None)]
+    todo = _to_do(plans)
+    assert len(todo) < sum(len(plan.trials) for plan in plans)

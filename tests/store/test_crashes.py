@@ -1,0 +1,70 @@
+"""Processes killed with SIGKILL at every place where it could matter."""
+
+import pytest
+
+from orch.store import Store
+from tests.store.example import everything, ids, parts, write_example
+from tests.store.processes import run, run_until_killed
+
+BEFORE_THE_ROW = ["part-written", "part-renamed", "curves-written", "part-written:2"]
+
+
+def temporary_files(root):
+    return [path for path in root.rglob(".*") if path.is_file()]
+
+
+@pytest.fixture
+def store(tmp_path):
+    store = Store.open(tmp_path)
+    for seed in range(6):
+        write_example(store, seed, minute=seed)
+    return store
+
+
+@pytest.mark.parametrize("point", [*BEFORE_THE_ROW, "part-renamed:2"])
+def test_a_writer_killed_at_any_point_leaves_a_whole_trial_or_none(store, tmp_path, point):
+    run_until_killed(point, "write", tmp_path, 6, 7)
+    finished = point not in BEFORE_THE_ROW
+    for reader in (store, Store.open(tmp_path)):
+        assert reader.done() == ids(range(7 if finished else 6))
+        assert reader.read("trials").num_rows == len(reader.done())
+    assert len(temporary_files(tmp_path)) == ("written" in point and "curves" not in point)
+    run("write", tmp_path, 6, 7)
+    reader = Store.open(tmp_path)
+    assert reader.done() == ids(range(7))
+    assert reader.read("trials").num_rows == 7
+    assert reader.read("curves").num_rows == 21
+
+
+@pytest.mark.parametrize(
+    "point", ["part-written", "part-renamed", "compacted-written", "compacting-deleting", "compacting-deleting:8"]
+)
+def test_a_compaction_killed_at_any_point_loses_and_doubles_nothing(store, tmp_path, point):
+    before = everything(Store.open(tmp_path))
+    run_until_killed(point, "compact", tmp_path)
+    assert everything(Store.open(tmp_path)) == before
+    assert everything(store) == before
+    write_example(store, seed=6)
+    run("compact", tmp_path)
+    assert len(parts(tmp_path, "trials")) <= 2
+    after = everything(Store.open(tmp_path))
+    assert [row for row in after["trials"] if row["init_seed"] != 6] == before["trials"]
+    assert len(after["trials"]) == 7
+    assert len(after["curves"]) == 21
+
+
+def test_a_checkpoint_being_replaced_when_its_writer_dies_is_the_old_one(tmp_path, monkeypatch):
+    store = Store.open(tmp_path)
+    store.put_checkpoint("t", b"old")
+
+    class Died(BaseException):
+        pass
+
+    def die(name):
+        if name == "file-written":
+            raise Died
+
+    monkeypatch.setattr("orch.store.local_files.crash_point", die)
+    with pytest.raises(Died):
+        store.put_checkpoint("t", b"new, and longer")
+    assert store.get_checkpoint("t") == b"old"

@@ -1,0 +1,159 @@
+import errno
+import os
+
+import pytest
+
+from orch.core.errors import StoreUnreachable
+from orch.store import Store, StoreWarning
+from tests.store.example import ids, parts, write_example
+
+
+def flip_a_byte_of_the_data(data: bytes) -> bytes:
+    place = data.index(b"modular_addition")
+    return data[:place] + b"M" + data[place + 1 :]
+
+
+DAMAGE = {
+    "empty": lambda data: b"",
+    "garbage": lambda data: b"not parquet at all",
+    "cut short": lambda data: data[: len(data) // 2],
+    "footer cut off": lambda data: data[:-1],
+    "zeros": lambda data: bytes(len(data)),
+    "one byte of data changed": flip_a_byte_of_the_data,
+}
+
+
+@pytest.mark.parametrize("how", DAMAGE)
+def test_a_damaged_part_is_named_set_aside_and_survived(tmp_path, how):
+    store = Store.open(tmp_path)
+    write_example(store, seed=1)
+    [damaged] = parts(tmp_path, "trials")
+    write_example(store, seed=2)
+    broken = DAMAGE[how](damaged.read_bytes())
+    damaged.write_bytes(broken)
+    with pytest.warns(StoreWarning, match=damaged.name) as caught:
+        table = Store.open(tmp_path).read("trials")
+    assert len(caught) == 1
+    assert set(table["trial_id"].to_pylist()) == ids([2])
+    assert not damaged.exists()
+    assert (tmp_path / "damaged" / "trials" / damaged.name).read_bytes() == broken
+    assert Store.open(tmp_path).done() == ids([2])
+    write_example(store, seed=1, attempt="again")
+    assert Store.open(tmp_path).done() == ids([1, 2])
+
+
+def test_compaction_survives_a_damaged_part_too(tmp_path):
+    store = Store.open(tmp_path)
+    for seed in range(4):
+        write_example(store, seed)
+    damaged = parts(tmp_path, "trials")[0]
+    damaged.write_bytes(b"garbage")
+    with pytest.warns(StoreWarning, match=damaged.name):
+        assert store.compact("trials", min_parts=2).merged == 3
+    assert store.done() == ids([1, 2, 3])
+
+
+def test_a_damaged_part_that_cannot_be_moved_is_skipped(tmp_path, monkeypatch):
+    def refuse(self, path, target):
+        raise StoreUnreachable("read-only")
+
+    monkeypatch.setattr("orch.store.local_files.LocalFiles.move", refuse)
+    store = Store.open(tmp_path)
+    write_example(store, seed=1)
+    [damaged] = parts(tmp_path, "trials")
+    damaged.write_bytes(b"garbage")
+    write_example(store, seed=2)
+    with pytest.warns(StoreWarning, match="left where it is"):
+        assert store.done() == ids([2])
+    assert store.done() == ids([2])
+    assert damaged.exists()
+
+
+def test_an_error_halfway_through_a_read_hides_nothing_from_the_next(tmp_path, monkeypatch):
+    store = Store.open(tmp_path)
+    for seed in range(4):
+        write_example(store, seed)
+        if seed == 2:
+            store.compact(min_parts=2)
+    shelf = store._shelves["trials"]
+    load = shelf.load
+
+    def fail_at_level_0(wanted, columns):
+        if wanted[0].level == 0:
+            raise StoreUnreachable("the network is gone")
+        return load(wanted, columns)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shelf, "load", fail_at_level_0)
+        with pytest.raises(StoreUnreachable):
+            store.done()
+    assert store.done() == ids(range(4))
+
+
+def test_a_warning_that_is_an_error_hides_nothing_from_the_next_read(tmp_path):
+    store = Store.open(tmp_path)
+    for seed in range(4):
+        write_example(store, seed)
+        if seed == 1:
+            store.compact(min_parts=2)
+    parts(tmp_path, "trials")[0].write_bytes(b"garbage")
+    with pytest.raises(StoreWarning):
+        store.done()
+    assert store.done() == ids([0, 1, 3])
+
+
+@pytest.mark.parametrize("place", ["builtins.open", "pyarrow.parquet.ParquetFile.read"])
+def test_a_passing_failure_to_read_is_an_error_and_sets_nothing_aside(tmp_path, monkeypatch, place):
+    store = Store.open(tmp_path)
+    write_example(store)
+
+    def fail(*arguments, **options):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(place, fail)
+        with pytest.raises(StoreUnreachable, match="Input/output error"):
+            store.done()
+    assert not (tmp_path / "damaged").exists()
+    assert store.done() == ids([0])
+
+
+def test_a_part_merged_between_listing_and_reading_is_found_where_it_went(tmp_path, monkeypatch):
+    store, other = Store.open(tmp_path), Store.open(tmp_path)
+    for seed in range(3):
+        write_example(store, seed)
+    shelf = store._shelves["trials"]
+    list_parts = shelf.parts
+
+    def list_then_lose():
+        listed = list_parts()
+        other.compact(min_parts=2)
+        return listed
+
+    monkeypatch.setattr(shelf, "parts", list_then_lose)
+    assert store.done() == ids(range(3))
+    assert len(parts(tmp_path, "trials")) == 1
+
+
+def test_a_part_deleted_by_another_machine_of_a_network_file_system_is_looked_for_again(tmp_path, monkeypatch):
+    store = Store.open(tmp_path)
+    write_example(store)
+    source, stale = store._shelves["trials"]._source, [OSError(errno.ESTALE, os.strerror(errno.ESTALE))]
+
+    def stale_at_first(part):
+        if stale:
+            raise stale.pop()
+        return source(part)
+
+    monkeypatch.setattr(store._shelves["trials"], "_source", stale_at_first)
+    assert store.done() == ids([0])
+    assert not stale
+
+
+def test_files_that_are_no_parts_are_left_alone(tmp_path):
+    store = Store.open(tmp_path)
+    write_example(store)
+    for name in (".half-written.parquet", "notes.txt"):
+        (tmp_path / "trials" / "0" / name).write_text("hello")
+    assert Store.open(tmp_path).done() == ids([0])
+    assert (tmp_path / "trials" / "0" / "notes.txt").exists()

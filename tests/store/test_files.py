@@ -1,0 +1,47 @@
+import pytest
+
+from orch.store import Store
+
+
+def test_checkpoints_and_weights_come_from_memory_or_a_file(tmp_path):
+    store = Store.open(tmp_path / "store")
+    assert store.get_checkpoint("t") is None
+    assert store.get_weights("t") is None
+    (tmp_path / "file").write_bytes(b"two")
+    store.put_checkpoint("t", b"one")
+    store.put_weights("t", tmp_path / "file")
+    assert (store.get_checkpoint("t"), store.get_weights("t")) == (b"one", b"two")
+    store.put_checkpoint("t", str(tmp_path / "file"))
+    assert store.get_checkpoint("t") == b"two"
+    assert (tmp_path / "store" / "checkpoints" / "t.safetensors").read_bytes() == b"two"
+    store.delete_checkpoint("t")
+    store.delete_checkpoint("t")
+    assert store.get_checkpoint("t") is None
+
+
+def test_json_files_are_listed_by_name_and_damaged_ones_left_out(tmp_path):
+    store = Store.open(tmp_path)
+    store.put_json("drivers/one.json", {"beat": 1})
+    store.put_json("drivers/two.json", [2])
+    store.put_bytes("drivers/broken.json", b'{"beat": ')
+    (tmp_path / "drivers" / ".half.json").write_text("{}")
+    assert store.list_json("drivers") == {"one": {"beat": 1}, "two": [2]}
+    assert store.get_json("drivers/one.json") == {"beat": 1}
+    assert store.get_json("drivers/broken.json") is None
+    assert store.get_json("drivers/none.json") is None
+    store.delete("drivers/one.json")
+    assert store.list_json("drivers") == {"two": [2]}
+
+
+def test_logs_are_listed_and_read(tmp_path):
+    store = Store.open(tmp_path)
+    store.put_bytes("logs/b/worker.txt", b"hello")
+    store.put_bytes("logs/a.txt", b"")
+    assert store.list_files("logs") == ["logs/a.txt", "logs/b/worker.txt"]
+    assert store.get_bytes("logs/b/worker.txt") == b"hello"
+
+
+@pytest.mark.parametrize("path", ["trials/0/x.parquet", "../outside", "/etc/passwd", "logs/.hidden", "logs//x"])
+def test_a_path_stays_within_the_store_and_out_of_its_tables(tmp_path, path):
+    with pytest.raises(AssertionError):
+        Store.open(tmp_path).put_bytes(path, b"")

@@ -1,0 +1,131 @@
+"""Many small parts, read by the lines in their footers: the same rows, and no damage overlooked."""
+
+import datetime
+import math
+
+import pyarrow.parquet as pq
+import pytest
+
+from orch.core.errors import StoreTooNew
+from orch.store import SCHEMAS, Event, Store, StoreWarning, part
+from orch.store import footer_rows as lines
+from orch.store import table_reader as shelf
+from orch.store.part import columns_checksum, encode, to_table
+from tests.store.example import START, everything, ids, parts, write_example
+from tests.store.test_damage import DAMAGE
+
+NUM_PARTS = 20
+
+
+@pytest.fixture
+def store(tmp_path):
+    store = Store.open(tmp_path)
+    for seed in range(NUM_PARTS):
+        write_example(store, seed, accuracy=seed / 7)
+    return store
+
+
+def as_parquet(store, monkeypatch):
+    """Everything, read without the lines."""
+    with monkeypatch.context() as patch:
+        patch.setattr(shelf, "_MANY", math.inf)
+        return everything(Store.open(store.uri))
+
+
+def no_parquet(*arguments, **options):
+    raise AssertionError("a part was read as Parquet")
+
+
+def test_many_small_parts_are_read_without_parsing_their_footers(store, monkeypatch):
+    monkeypatch.setattr(shelf, "decode", no_parquet)
+    assert Store.open(store.uri).done() == ids(range(NUM_PARTS))
+
+
+def test_lines_say_the_same_as_the_part(store, monkeypatch):
+    row = {"attempt_id": "a", "trial_id": "t", "event": Event.START, "at": START, "pid": 2**62}
+    awkward = {"host": 'a "host"\n\\ of 1\u2028 é 😀', "worker": "", "step": -1, "traceback": "lines:0000000000000000"}
+    early = datetime.datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=datetime.UTC)
+    for number in range(NUM_PARTS):
+        store.write("attempts", [row | awkward | {"attempt_id": str(number), "at": early}])
+    assert everything(Store.open(store.uri)) == as_parquet(store, monkeypatch)
+    assert Store.open(store.uri).read("trials").schema.equals(SCHEMAS["trials"], check_metadata=True)
+    assert Store.open(store.uri).read("attempts")["at"][0].as_py() == early
+
+
+def test_a_part_of_several_rows_gives_all_of_them(tmp_path):
+    store = Store.open(tmp_path)
+    for number in range(NUM_PARTS):
+        attempt = {"attempt_id": str(number), "trial_id": "t", "at": START}
+        store.write("attempts", [attempt | {"event": "start"}, attempt | {"event": "end", "outcome": "finished"}])
+    rows = Store.open(tmp_path).read("attempts", ["attempt_id", "event"]).to_pylist()
+    assert len({(row["attempt_id"], row["event"]) for row in rows}) == 2 * NUM_PARTS
+
+
+def test_numbers_that_json_does_not_know_are_read_from_the_part(store):
+    write_example(store, NUM_PARTS, accuracy=math.nan)
+    write_example(store, NUM_PARTS + 1, accuracy=math.inf)
+    accuracies = Store.open(store.uri).read("trials", ["ood_accuracy"])["ood_accuracy"].to_pylist()
+    assert len(accuracies) == NUM_PARTS + 2
+    assert sum(math.isnan(accuracy) for accuracy in accuracies) == 1
+    assert math.inf in accuracies
+
+
+@pytest.mark.parametrize("how", DAMAGE)
+def test_damage_is_found_among_many_parts_as_among_few(store, tmp_path, how):
+    damaged = parts(tmp_path, "trials")[3]
+    damaged.write_bytes(DAMAGE[how](damaged.read_bytes()))
+    with pytest.warns(StoreWarning, match=damaged.name):
+        trials = Store.open(tmp_path).read("trials")
+    assert set(trials["trial_id"].to_pylist()) == ids(set(range(NUM_PARTS)) - {3})
+    assert (tmp_path / "damaged" / "trials" / damaged.name).exists()
+
+
+def test_damaged_lines_are_not_believed(store, tmp_path):
+    changed = parts(tmp_path, "trials")[3]
+    data = changed.read_bytes()
+    assert data.count(b'"task":"modular') == 1
+    changed.write_bytes(data.replace(b'"task":"modular', b'"task":"Modular'))
+    assert set(Store.open(tmp_path).read("trials")["task"].to_pylist()) == {"modular_addition"}
+
+
+def test_parts_written_with_other_columns_are_read_as_parquet(store, monkeypatch):
+    monkeypatch.setitem(SCHEMAS, "trials", SCHEMAS["trials"].remove(SCHEMAS["trials"].get_field_index("host")))
+    trials = Store.open(store.uri).read("trials")
+    assert trials.num_rows == NUM_PARTS
+    assert "host" in trials.column_names
+
+
+def test_many_parts_of_a_later_version_ask_for_an_upgrade(tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(part, "SCHEMA_VERSION", 2)
+        for seed in range(NUM_PARTS):
+            write_example(Store.open(tmp_path), seed)
+    with pytest.raises(StoreTooNew):
+        Store.open(tmp_path).done()
+
+
+def test_a_merged_part_has_no_lines_for_they_would_hide_what_it_replaces(store, tmp_path):
+    data = store.read("trials").slice(0, 2)
+    replacing = encode("trials", data, replaces=["trials/0/a.parquet"])
+    assert lines.find_lines(replacing, columns_checksum("trials")) is None
+    assert lines.find_lines(encode("trials", data), columns_checksum("trials")) is not None
+
+
+def test_only_a_few_short_rows_are_written_twice(tmp_path):
+    row = {"attempt_id": "a", "trial_id": "t", "event": "start"}
+
+    def has_lines(rows):
+        data = encode("attempts", to_table("attempts", rows))
+        (tmp_path / "part").write_bytes(data)
+        return lines.KEY.encode() in pq.read_metadata(tmp_path / "part").metadata
+
+    assert has_lines([row])
+    assert not has_lines([row] * (lines.MOST_ROWS + 1))
+    assert not has_lines([row | {"traceback": "x" * lines.MOST_BYTES}])
+    assert not has_lines([])
+
+
+def test_compaction_of_many_small_parts_loses_and_changes_nothing(store, monkeypatch):
+    before = as_parquet(store, monkeypatch)
+    store.compact(min_parts=2)
+    assert everything(Store.open(store.uri)) == before

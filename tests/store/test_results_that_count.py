@@ -1,0 +1,107 @@
+import datetime
+
+from orch.store import Store
+from tests.store.example import START, ids, write_example
+
+
+def outcome(store):
+    return {row["trial_id"]: row["attempt_id"] for row in store.read("trials").to_pylist()}
+
+
+def curve_attempts(store):
+    return [(row["attempt_id"], row["step"]) for row in store.read("curves").to_pylist()]
+
+
+def test_of_several_results_the_earliest_counts_whichever_was_written_first(tmp_path):
+    store = Store.open(tmp_path)
+    trial_id = write_example(store, attempt="later", minute=2, accuracy=0.1)
+    assert outcome(store) == {trial_id: "later-0"}
+    write_example(store, attempt="earlier", minute=1, accuracy=0.2)
+    for reader in (store, Store.open(tmp_path)):
+        assert outcome(reader) == {trial_id: "earlier-0"}
+        assert reader.read("trials")["ood_accuracy"].to_pylist() == [0.2]
+
+
+def test_results_of_the_same_moment_are_told_apart_by_their_attempt(tmp_path):
+    store = Store.open(tmp_path)
+    trial_id = write_example(store, attempt="b")
+    write_example(store, attempt="a")
+    assert outcome(store) == {trial_id: "a-0"}
+
+
+def test_a_result_written_twice_counts_once(tmp_path):
+    store = Store.open(tmp_path)
+    for _ in range(3):
+        write_example(store)
+    assert store.read("trials").num_rows == 1
+    assert curve_attempts(store) == [("first-0", 100), ("first-0", 200), ("first-0", 300)]
+
+
+def test_a_finished_trial_shows_only_the_curve_that_led_to_its_result(tmp_path):
+    store = Store.open(tmp_path)
+    write_example(store, attempt="later", minute=2)
+    write_example(store, attempt="earlier", minute=1)
+    assert curve_attempts(store) == [("earlier-0", 100), ("earlier-0", 200), ("earlier-0", 300)]
+
+
+def test_an_unfinished_trial_shows_the_curves_there_are(tmp_path):
+    store = Store.open(tmp_path)
+    store.write("curves", [{"trial_id": "unfinished", "attempt_id": "x", "step": step} for step in (1, 2, 2)])
+    write_example(store)
+    assert sorted(curve_attempts(store))[-2:] == [("x", 1), ("x", 2)]
+    assert store.read("curves").num_rows == 5
+
+
+def test_a_withdrawn_result_no_longer_counts_and_is_kept(tmp_path):
+    store = Store.open(tmp_path)
+    trial_id, other = write_example(store, seed=1), write_example(store, seed=2)
+    assert store.discard([trial_id, "unknown"], "wrong labels") == 1
+    for reader in (store, Store.open(tmp_path)):
+        assert reader.done() == {other}
+        assert set(reader.read("curves")["trial_id"].to_pylist()) == {other}
+        [mark] = reader.read("withdrawn").to_pylist()
+        assert (mark["trial_id"], mark["attempt_id"], mark["reason"]) == (trial_id, "first-1", "wrong labels")
+        assert mark["at"] - datetime.datetime.now(datetime.UTC) < datetime.timedelta(minutes=1)
+    assert len(list((tmp_path / "trials" / "0").iterdir())) == 2
+
+
+def test_a_withdrawn_trial_counts_again_once_another_attempt_has_finished(tmp_path):
+    store = Store.open(tmp_path)
+    trial_id = write_example(store, attempt="wrong", minute=1)
+    store.discard([trial_id], "wrong")
+    write_example(store, attempt="wrong", minute=1)
+    assert store.done() == set()
+    write_example(store, attempt="right", minute=2)
+    assert outcome(store) == {trial_id: "right-0"}
+    assert {attempt for attempt, _ in curve_attempts(store)} == {"right-0"}
+
+
+def test_withdrawing_a_trial_withdraws_all_its_results(tmp_path):
+    store = Store.open(tmp_path)
+    trial_id = write_example(store, attempt="a")
+    write_example(store, attempt="b", minute=1)
+    assert store.discard([trial_id], "wrong") == 1
+    assert store.done() == set()
+    assert store.discard([trial_id], "wrong") == 0
+    assert store.read("withdrawn").num_rows == 2
+
+
+def test_a_withdrawal_outlives_compactions(tmp_path):
+    store = Store.open(tmp_path)
+    for seed in range(4):
+        write_example(store, seed)
+    store.discard(ids([1]), "wrong")
+    store.discard(ids([2]), "wrong")
+    store.compact(min_parts=2)
+    write_example(store, seed=2, attempt="again")
+    store.compact(min_parts=2)
+    for reader in (store, Store.open(tmp_path)):
+        assert reader.done() == ids([0, 2, 3])
+        assert outcome(reader)[ids([2]).pop()] == "again-2"
+
+
+def test_a_result_without_a_time_gives_way_to_one_with(tmp_path):
+    store = Store.open(tmp_path)
+    store.write("trials", [{"trial_id": "t", "attempt_id": "a"}])
+    store.write("trials", [{"trial_id": "t", "attempt_id": "b", "finished_at": START}])
+    assert outcome(store) == {"t": "b"}

@@ -1,0 +1,86 @@
+import dataclasses
+import json
+import math
+import subprocess
+import sys
+
+import pyarrow as pa
+import pytest
+
+from orch import models, tasks
+from orch.core.errors import UnknownName
+from orch.store import SCHEMAS, curve_rows, trial_row
+from orch.store.columns import PROVENANCE
+from orch.sweeps.trial import TRAINER_REVISION, Trial
+from tests.store.example import example_result
+
+
+@pytest.mark.parametrize("table", SCHEMAS)
+def test_every_column_says_what_it_is(table):
+    for field in SCHEMAS[table]:
+        assert len(field.metadata[b"description"]) > 5, field.name
+
+
+def test_every_setting_of_every_task_model_and_trial_is_a_column():
+    for config_type in (*tasks.REGISTRY.values(), *models.REGISTRY.values(), Trial):
+        for field in dataclasses.fields(config_type):
+            assert field.name in SCHEMAS["trials"].names
+
+
+@pytest.mark.parametrize("model", sorted(models.REGISTRY))
+def test_a_row_fits_the_schema_and_holds_the_settings_of_its_model(model):
+    result = example_result(model=model)
+    row = trial_row(result, {"attempt_id": "a"})
+    assert set(row) <= set(SCHEMAS["trials"].names)
+    read = pa.Table.from_pylist([row], schema=SCHEMAS["trials"]).to_pylist()[0]
+    for name in (field.name for field in dataclasses.fields(result.trial.model)):
+        assert read[name] == getattr(result.trial.model, name)
+    others = {field.name for config in models.REGISTRY.values() for field in dataclasses.fields(config)}
+    for name in others - {field.name for field in dataclasses.fields(result.trial.model)}:
+        assert read[name] is None
+
+
+def test_a_row_tells_the_budget_from_what_was_trained():
+    result = example_result(steps=5000)
+    row = trial_row(result, {"attempt_id": "a"})
+    assert (row["steps"], row["steps_trained"]) == (5000, 300)
+
+
+def test_a_row_holds_the_trial_exactly_and_its_revisions():
+    result = example_result(curve_lengths=(10, 100))
+    row = trial_row(result, {"attempt_id": "a", "packages": {"torch": "2"}, "host": None})
+    assert Trial.from_dict(json.loads(row["config"])) == result.trial
+    assert (row["task"], row["model"]) == ("modular_addition", "bilinear")
+    assert (row["task_revision"], row["model_revision"]) == (result.trial.task.revision, result.trial.model.revision)
+    assert row["trainer_revision"] == TRAINER_REVISION
+    assert row["packages"] == '{"torch": "2"}'
+    assert row["num_parameters"] == result.trial.model.num_parameters(result.trial.vocabulary)
+    assert row["finished_at"].tzinfo is not None
+
+
+def test_accuracies_are_normalised_with_the_raw_ones_beside_them():
+    row = trial_row(example_result(accuracy=0.5, modulus=5, test_length=500), {"attempt_id": "a"})
+    assert (row["ood_accuracy"], row["accuracy_100"]) == (0.5, 0.5)
+    assert math.isclose(row["ood_accuracy_raw"], 0.6)
+    assert math.isclose(row["validation_accuracy_raw"], 0.6)
+    assert [point["length"] for point in row["length_curve"]] == [10, 20, 50, 100, 200, 500]
+    assert row["length_curve"][0]["majority"] == 0.125
+    assert trial_row(example_result(curve_lengths=(10,)), {"attempt_id": "a"})["accuracy_100"] is None
+
+
+def test_a_curve_has_a_row_for_every_validation():
+    result = example_result()
+    rows = curve_rows(result, "a")
+    assert [row["step"] for row in rows] == [100, 200, 300]
+    assert all(set(row) == set(SCHEMAS["curves"].names) for row in rows)
+
+
+def test_unknown_provenance_is_an_error_that_suggests_the_nearest():
+    with pytest.raises(UnknownName, match="did you mean 'git_commit'"):
+        trial_row(example_result(), {"attempt_id": "a", "git_comit": "x"})
+    assert {"attempt_id", "git_commit"} <= {column.name for column in PROVENANCE}
+
+
+def test_the_store_needs_neither_torch_nor_ray():
+    program = "import sys, orch.store; print(sorted({'torch', 'ray'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -1,0 +1,159 @@
+"""What else knows of own models, tasks and settings: conditions, plans, the store; and those who lack the code."""
+
+import json
+import shutil
+
+import pytest
+from click.testing import CliRunner
+
+from orch.analysis.length_table import length_rows
+from orch.cli import main
+from orch.core.errors import OrchError
+from orch.planning.estimate import Basis
+from orch.planning.plan import make_plan
+from orch.running.run_sweeps import Request, record
+from orch.store import SCHEMAS, Store, trial_row
+from orch.sweeps.result import CurvePoint, Result, StopReason
+from orch.sweeps.where import parse_where
+from orch.usercode import use
+from tests.store.example import write_example
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store.open(tmp_path / "runs")
+
+
+def finish(store, trials, seconds=10.0):
+    """Write these as if they had been trained."""
+    for trial in trials:
+        scores = dict.fromkeys(trial.tested_lengths, 0.5)
+        curve = (CurvePoint(trial.steps, 0.1, 0.1, 0.5, seconds),)
+        result = Result(trial, StopReason.BUDGET, trial.steps, seconds, curve, scores, scores, parameters={})
+        store.write("trials", [trial_row(result, {"attempt_id": f"attempt at {trial.id}", "device": "cpu"})])
+
+
+def plan_of(files, store, *where):
+    return make_plan([files.path], "smoke", where, store)
+
+
+def fill(files, store):
+    """Everything that the file asks for is finished; then it is gone."""
+    request = Request.read([files.path], "smoke", ())
+    plan = request.plan(store)
+    finish(store, [planned.trial for planned in plan.trials])
+    record(store, request, plan)
+    shutil.rmtree(files.folder)
+    use(())
+    return {planned.trial.label: planned.id for planned in plan.trials}
+
+
+def orch(*arguments, expect=0):
+    result = CliRunner().invoke(main, [str(each) for each in arguments])
+    assert result.exit_code == expect, result.output
+    return result.output
+
+
+def test_conditions_know_own_models_tasks_and_settings(files, store):
+    def chosen(*where):
+        return [planned.trial.label for planned in plan_of(files, store, *where).trials]
+
+    assert chosen("model=averaging", "task=last") == ["averaging on last modulo 3"]
+    assert chosen("flavour=plain,decay=0.5,patience=0") == ["averaging on last modulo 3"]
+    assert len(chosen("decay!=0.5")) == 2
+    with pytest.raises(OrchError, match="there is no setting 'flavor': did you mean 'flavour'"):
+        chosen("flavor=plain")
+    use(())
+    with pytest.raises(OrchError, match="there is no setting 'flavour'"):
+        parse_where(["flavour=plain"])
+
+
+def test_a_setting_with_a_built_in_name_may_have_values_of_its_own(files, store):
+    files.edit('flavour: str = setting("plain"', 'additive: str = setting("plain"')
+    assert len(plan_of(files, store, "additive=plain").trials) == 2
+
+
+def test_a_plan_counts_what_is_done_and_estimates_from_it(files, store):
+    trials = [planned.trial for planned in plan_of(files, store).trials]
+    assert all(planned.basis == Basis.ASSUMED for planned in plan_of(files, store).trials)
+    finish(store, trials[:1])
+    plan = plan_of(files, store)
+    assert plan.counts["done"] == 1
+    assert [planned.basis for planned in plan.trials if planned.left] == [Basis.ASSUMED, Basis.SCALED, Basis.ASSUMED]
+
+
+def test_variants_that_differ_in_an_own_setting_are_estimated_apart(files, store):
+    path = files.edit(
+        'yield scale.cell(task, scale.model("rnn"))', "yield scale.cell(task, Averaging(width=8, decay=0.25))"
+    )
+    trials = [planned.trial for planned in make_plan([path], "laptop", ["task=last"], store).trials]
+    slow, fast = (next(trial for trial in trials if trial.model.decay == decay) for decay in (0.5, 0.25))
+    finish(store, [slow], seconds=100.0)
+    finish(store, [fast], seconds=1.0)
+    seconds = {
+        planned.trial.model.decay: planned.seconds
+        for planned in make_plan([path], "laptop", ["task=last"], store).trials
+        if planned.left
+    }
+    assert seconds == {0.5: pytest.approx(100.0), 0.25: pytest.approx(1.0)}
+
+
+def test_finished_trials_of_an_earlier_version_are_no_measure_and_cannot_break_a_plan(files, store):
+    finish(store, [planned.trial for planned in plan_of(files, store).trials])
+    files.edit(
+        "    def shapes(self, vocabulary):\n", "    def shapes(self, vocabulary):\n        assert self.decay == 0.25\n"
+    )
+    files.edit("Averaging(width=8)", "Averaging(width=8, decay=0.25)")
+    plan = plan_of(files, store)
+    assert plan.counts["done"] == 1, "that of the built-in model on the built-in task"
+    assert {planned.basis for planned in plan.trials if planned.trial.model.name == "averaging"} == {Basis.ASSUMED}
+
+
+def test_own_settings_are_columns_while_in_use_and_after(files, store):
+    before = list(SCHEMAS["trials"].names)
+    write_example(store)
+    fill(files, store)
+    assert SCHEMAS["trials"].names == before
+    table = store.read("trials")
+    assert table.column_names == [*before, "patience", "decay", "flavour"]
+    assert store.compact(min_parts=2).written
+    again = Store.open(store.uri).read("trials")
+    assert sorted(map(str, again["flavour"].to_pylist())) == ["None", "None", "None", "plain", "plain"]
+
+
+def test_a_store_that_was_read_before_has_own_columns_too(files, store):
+    write_example(store)
+    assert "flavour" not in store.read("trials").column_names
+    Request.read([files.path], "smoke", ())
+    assert store.read("trials", ["flavour"])["flavour"].to_pylist() == [None]
+    assert make_plan(["my-sweep"], "smoke", [], store).counts["to_do"] == 4
+
+
+def test_an_own_setting_is_described_like_any_other(files):
+    Request.read([files.path], "smoke", ())
+    assert SCHEMAS["trials"].field("decay").metadata[b"description"] == b"weight of what was before"
+
+
+def test_a_store_with_own_trials_is_read_without_their_code(files, store):
+    fill(files, store)
+    status = json.loads(orch("status", "--store", store.uri, "--json"))
+    assert [(each["name"], each["done"], each["total"]) for each in status["sweeps"]] == [("my-sweep", 4, 4)]
+    assert "no trial has failed" in orch("failures", "--store", store.uri)
+    plan = json.loads(orch("plan", "main", "--scale", "smoke", "--store", store.uri, "--json"))
+    assert plan["done"] == 1, "one of its trials is main's too"
+    shown = {row["model"] for row in length_rows(store, store.done())}
+    assert shown == {"rnn", "averaging (width 8, decay 0.5, flavour plain)"}
+
+
+def test_results_are_withdrawn_by_own_models_tasks_and_settings_without_their_code(files, store):
+    ids = fill(files, store)
+    discard = ("discard", "--store", store.uri, "--reason", "a test", "--yes")
+    assert "1 results withdrawn" in orch(*discard, "--where", "flavour=plain,decay=0.5,task=last")
+    assert store.done() == set(ids.values()) - {ids["averaging on last modulo 3"]}
+    assert "no result matches" in orch(*discard, "--where", "decay=0.75")
+    assert "1 results withdrawn" in orch(*discard, "--where", "patience=0,model!=averaging")
+    assert store.done() == {ids["rnn on modular_addition modulo 2"], ids["averaging on modular_addition modulo 2"]}
+    assert "decay 'fast' is not a number" in orch(*discard, "--where", "decay=fast", expect=2)
+    assert "there is no model 'averagin': did you mean 'averaging'?" in orch(
+        *discard, "--where", "model=averagin", expect=2
+    )

@@ -1,0 +1,75 @@
+"""The worked example keeps the promises that built-in models and tasks keep."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from orch.models.network import build
+from orch.sweeps.registry import expand
+from orch.sweeps.scales import SCALES, SMOKE
+from orch.sweeps.selection import Results
+from orch.tasks.sampling import Sampler
+from orch.usercode import OwnCode, use
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "gated_sweep.py"
+
+
+@pytest.fixture(autouse=True)
+def _in_use():
+    use([OwnCode.read(EXAMPLE)])
+
+
+def network_and_batch(gate):
+    task, model = SMOKE.task("resettable_addition", 3), SMOKE.model("gated", gate=gate)
+    trial = SMOKE.trial(task, model, learning_rate=1e-3, seed=0)
+    network = build(model, trial.vocabulary, [torch.Generator().manual_seed(0)])
+    sampler = Sampler(task)
+    return task, network, sampler.draw(sampler.generator(0), 16, 2, 10)
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_it_has_two_models_of_each_kind_on_both_tasks_at_every_scale(scale):
+    wanted = expand(["gated-sweep"], SCALES[scale], Results.none()).wanted.values()
+    kinds = {(each.trial.model.name, each.trial.model.summary, each.trial.task.name) for each in wanted}
+    assert len(kinds) == 8
+    main = expand(["main"], SCALES[scale], Results.none()).wanted
+    shared = {each.trial.model.name for each in wanted if each.id in main}
+    assert shared == {"lstm", "rotation"}
+
+
+@pytest.mark.parametrize("gate", ["positive", "signed"])
+def test_its_network_reads_every_input_and_nothing_after_the_end(gate):
+    task, network, batch = network_and_batch(gate)
+    tokens, end = batch.tokens_NT[None], batch.end_N[None]
+    logits = network(tokens, end)
+    assert logits.shape == (1, 16, task.vocabulary)
+    longer = torch.nn.functional.pad(tokens, (0, 7), value=task.num_readable)
+    assert torch.equal(network(longer, end), logits)
+    changed = tokens.clone()
+    changed[:, :, 1] = (changed[:, :, 1] + 1) % 3
+    assert ((network(changed, end) - logits).abs().amax(-1) > 0).all()
+
+
+def test_its_task_forgets_at_every_reset():
+    task = SMOKE.task("resettable_addition", 3)
+    assert task.fold([2, 2]) == 1
+    assert task.fold([2, 2, 3, 2]) == 2
+    batch = network_and_batch("signed")[2]
+    for tokens, end, target in zip(
+        batch.tokens_NT.tolist(), batch.end_N.tolist(), batch.target_N.tolist(), strict=True
+    ):
+        assert task.fold(tokens[1:end]) == target
+
+
+def test_planning_it_imports_neither_torch_nor_ray(tmp_path):
+    code = (
+        "import sys; from orch.cli import main\n"
+        f"try: main(['plan', {str(EXAMPLE)!r}, '--store', {str(tmp_path / 'none')!r}])\nexcept SystemExit: pass\n"
+        "print(sorted({'torch', 'ray', 'pandas', 'transformers'} & set(sys.modules)), file=sys.stderr)"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert found.stderr.strip() == "[]"
+    assert "96 trials, 24 of them shared with other sweeps" in found.stdout

@@ -1,0 +1,179 @@
+"""A worker is sent the text of own code, and a store keeps it: neither needs the file."""
+
+import shutil
+
+import pytest
+import torch
+
+from orch import models
+from orch.running.failures import TrialError
+from orch.running.run_sweeps import Request, find_trial, record, recorded_requests
+from orch.running.worker import DEFAULT_TRAINING, Unit, UnitRun
+from orch.store import Store
+from orch.training.checkpoints import load_model
+from orch.usercode import OwnCode, behind, use
+from orch.usercode.stored_code import find_for, keep
+
+
+def unit_of(trial, store) -> Unit:
+    return Unit(
+        trials=[trial.to_dict()],
+        attempts={trial.id: f"attempt at {trial.id}"},
+        store=store.uri,
+        driver_id="driver",
+        device="cpu",
+        threads=1,
+        checkpoint_seconds=60.0,
+        weights_limit=1_000_000,
+        training=DEFAULT_TRAINING,
+        code=[code.to_dict() for code in behind([trial])],
+        git_commit=None,
+        git_dirty=None,
+    )
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store.open(tmp_path / "runs")
+
+
+def request_of(files, *where):
+    return Request.read([files.path], "smoke", where)
+
+
+def work_off(request, store):
+    """All that is missing, in this process, with the file and its classes out of sight."""
+    plan = request.plan(store)
+    record(store, request, plan)
+    units = [unit_of(planned.trial, store) for planned in plan.trials if planned.left]
+    for unit in units:
+        use(())
+        assert UnitRun(unit).run_for(60)["done"]
+    use(())
+    return len(units)
+
+
+def test_a_worker_trains_what_it_was_sent_without_the_file(files, store):
+    request = request_of(files, "task=last")
+    shutil.rmtree(files.folder)
+    assert work_off(request, store) == 2
+    rows = {row["model"]: row for row in store.read("trials").to_pylist()}
+    assert (rows["averaging"]["flavour"], rows["averaging"]["decay"]) == ("plain", 0.5)
+    assert (rows["rnn"]["flavour"], rows["rnn"]["patience"]) == (None, 0)
+    assert rows["rnn"]["model_revision"] == models.REGISTRY["rnn"].revision
+    assert rows["averaging"]["model_revision"] > 1000, "a hash of its source"
+    assert rows["averaging"]["task_revision"] == rows["rnn"]["task_revision"] > 1
+    assert rows["averaging"]["num_parameters"] == 2 * 5 * 8 + 5
+
+
+def test_a_worker_serves_one_version_after_another(files, store):
+    old = request_of(files, "model=averaging", "task=last")
+    new = Request.read([files.edit("mean(1)", "sum(1)", files.network)], old.scale, old.where)
+    for request in (old, new, old, new):
+        work_off(request, store)
+    losses = [row["validation_loss"] for row in store.read("trials").to_pylist()]
+    assert len(set(losses)) == len(losses) == 2
+
+
+def test_a_failure_in_own_code_is_recorded_with_its_line(files, store):
+    files.edit("mean(1)", "median(1).no_such_thing", files.network)
+    trial = request_of(files, "model=averaging").plan(store).trials[0].trial
+    unit = unit_of(trial, store)
+    shutil.rmtree(files.folder)
+    with pytest.raises(TrialError):
+        UnitRun(unit).run_for(60)
+    row = next(row for row in store.read("attempts").to_pylist() if row["event"] == "end")
+    assert row["outcome"] == "failed"
+    assert row["error_signature"].startswith("AttributeError in averaging.py:")
+    assert "x_VH[tokens_BT].median(1).no_such_thing" in row["traceback"], "the line is shown although no file has it"
+
+
+def test_code_that_cannot_be_run_on_a_worker_is_a_recorded_failure(files, store):
+    trial = request_of(files, "model=averaging").plan(store).trials[0].trial
+    unit = unit_of(trial, store)
+    unit["code"][0]["files"][0][1] += "\nimport only_on_my_machine\n"
+    with pytest.raises(TrialError):
+        UnitRun(unit)
+    assert [(row["event"], row["trial_id"]) for row in store.read("attempts").to_pylist()] == [
+        ("start", trial.id),
+        ("end", trial.id),
+    ]
+
+
+def test_a_network_with_other_parameters_than_the_settings_say_is_told_so(files, store):
+    files.edit('"head.bias": (vocabulary.size,)', '"head.bias": (self.width,)')
+    files.edit(
+        "uniform(shape, 0.1, generator)", "uniform(shape if len(shape) > 1 else (5,), 0.1, generator)", files.network
+    )
+    trial = request_of(files, "model=averaging", "task=last").plan(store).trials[0].trial
+    with pytest.raises(TrialError) as caught:
+        UnitRun(unit_of(trial, store))
+    expected = "the network of averaging has other parameters than its shapes() says: head.bias is (5,), not (8,)"
+    assert caught.value.failure.message == expected
+
+
+def test_what_was_asked_for_is_known_without_the_file_and_as_it_was_then(files, store):
+    request = request_of(files, "model=averaging")
+    plan = request.plan(store)
+    record(store, request, plan)
+    files.edit("mean(1)", "sum(1)", files.network)
+    use(())
+    assert recorded_requests(store) == [request]
+    wanted = plan.trials[0].trial
+    found = find_trial(store, wanted.id[:9])
+    assert found.id == wanted.id
+    assert found.model.name == "averaging"
+
+
+def test_a_sweep_asked_for_again_after_an_edit_is_recorded_as_it_is_now(files, store):
+    old = request_of(files)
+    record(store, old, old.plan(store))
+    new = Request.read([files.edit("mean(1)", "sum(1)", files.network)], old.scale, old.where)
+    record(store, new, new.plan(store))
+    assert recorded_requests(store) == [new]
+    assert len(store.list_json("code")) == 2, "the code of finished trials stays"
+
+
+def test_a_running_sweep_does_not_notice_that_its_file_is_edited(files, store):
+    request = request_of(files)
+    before = [planned.id for planned in request.plan(store).trials]
+    files.edit("mean(1)", "sum(1)", files.network)
+    assert [planned.id for planned in request.plan(store).trials] == before
+
+
+def test_code_that_is_gone_from_the_store_is_asked_for(files, store):
+    request = request_of(files)
+    record(store, request, request.plan(store))
+    store.delete(f"code/{request.code[0].digest}.json")
+    with pytest.raises(
+        Exception, match=r"the code of my-sweep is no longer in the store at .*: run orch sweep with its"
+    ):
+        recorded_requests(store)
+
+
+def test_a_trained_model_can_be_loaded_with_the_code_it_was_trained_with(files, store, tmp_path):
+    old = request_of(files, "model=averaging", "task=last")
+    work_off(old, store)
+    (row,) = store.read("trials").to_pylist()
+    newer = OwnCode.read(files.edit("mean(1)", "sum(1)", files.network))
+    keep(store, [newer])
+    asked_more = OwnCode.read(files.edit("width=8", "width=16"))
+    keep(store, [asked_more])
+    use([newer])
+    found = find_for(store, row["trial_id"])
+    assert found == old.code
+    use(found)
+    (tmp_path / "model").write_bytes(store.get_weights(row["trial_id"]))
+    network, trial = load_model(tmp_path / "model")
+    assert trial.id == row["trial_id"]
+    tokens = torch.tensor([[[trial.task.bos, 1, 2, trial.task.eoi]]])
+    embedding = network["embedding"][0, tokens[0, 0]]
+    torch.testing.assert_close(network(tokens, torch.tensor([[3]]))[0], network.head(embedding.mean(0)[None, None])[0])
+    assert find_for(store, "no such trial") == ()
+
+
+def test_a_trial_of_built_in_parts_needs_no_code(files, store):
+    work_off(request_of(files, "model=rnn", "task=modular_addition"), store)
+    (trial_id,) = store.done()
+    assert find_for(store, trial_id) == ()
+    assert "averaging" not in models.REGISTRY
