@@ -23,7 +23,7 @@ METRICS = {VALIDATION: "validation_accuracy", OOD: "ood_accuracy"}
 LOWER_IS_BETTER = {"steps_trained", "seconds"}
 
 
-class Status(enum.StrEnum):
+class CellStatus(enum.StrEnum):
     COMPLETE = "complete"
     PARTIAL = "partial"
     """Some of its trials are not finished."""
@@ -47,7 +47,7 @@ class Score:
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class CellSummary:
     num_planned: int
     num_done: int
     num_failed: int
@@ -60,18 +60,18 @@ class Summary:
     """By split; nothing if no trial is finished."""
 
     @property
-    def status(self) -> Status:
+    def status(self) -> CellStatus:
         if self.num_done:
-            return Status.COMPLETE if self.num_done >= self.num_planned else Status.PARTIAL
-        return Status.FAILED if self.num_failed else Status.MISSING
+            return CellStatus.COMPLETE if self.num_done >= self.num_planned else CellStatus.PARTIAL
+        return CellStatus.FAILED if self.num_failed else CellStatus.MISSING
 
     @property
     def remark(self) -> str:
         """What a reader must know beside the number; empty if all is in order."""
         remarks = []
-        if self.status is not Status.COMPLETE:
+        if self.status is not CellStatus.COMPLETE:
             remarks.append(f"{self.status}: {self.num_done} of {self.num_planned} trials")
-        if self.num_failed and self.status is not Status.FAILED:
+        if self.num_failed and self.status is not CellStatus.FAILED:
             remarks.append(f"{self.num_failed} failed")
         if self.num_diverged:
             remarks.append(f"{self.num_diverged} diverged")
@@ -80,7 +80,7 @@ class Summary:
 
 def summarise(
     rows: Iterable[Row], num_planned: int | None = None, num_failed: int = 0, metrics: Mapping[str, str] = METRICS
-) -> Summary:
+) -> CellSummary:
     """A cell's finished trials as one. `num_planned` is how many it should have; else those it has are all.
 
     `metrics` are the columns to score, by the name of the score.
@@ -93,10 +93,10 @@ def summarise(
         "num_diverged": sum(row["stop_reason"] == StopReason.DIVERGED for row in finished),
     }
     if not finished:
-        return Summary(**counts)
+        return CellSummary(**counts)
     chosen = of_best_rate(finished)
     scores = {split: _score(finished, chosen, metric) for split, metric in metrics.items()}
-    return Summary(**counts, learning_rate=chosen[0]["learning_rate"], num_seeds=len(chosen), scores=scores)
+    return CellSummary(**counts, learning_rate=chosen[0]["learning_rate"], num_seeds=len(chosen), scores=scores)
 
 
 def _score(finished: list[Row], chosen: list[Row], metric: str) -> Score:

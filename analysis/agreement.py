@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from orch.analysis.aggregate import METRICS, Status, scored
+from orch.analysis.aggregate import METRICS, CellStatus, scored
 from orch.analysis.comparison import Comparison
 from orch.analysis.published import PublishedCell
 from orch.sweeps.result import StopReason
@@ -58,7 +58,7 @@ class Agreement:
 def agreement(comparisons: Collection[Comparison], tolerance: float = TOLERANCE) -> Agreement:
     found = nearest(of_one_reading(comparisons, tolerance))
     counts = Counter(side_of(each, tolerance) for each in found)
-    partial = sum(each.summary.status is Status.PARTIAL for each in found)
+    partial = sum(each.summary.status is CellStatus.PARTIAL for each in found)
     return Agreement(tolerance, len(found), partial, counts[Side.WITHIN], counts[Side.BETTER], counts[Side.WORSE])
 
 

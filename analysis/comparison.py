@@ -4,7 +4,7 @@ import functools
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from orch.analysis.aggregate import METRICS, Score, Summary, scored, summarise
+from orch.analysis.aggregate import METRICS, CellSummary, Score, scored, summarise
 from orch.analysis.published import TABLES, Key, PublishedCell, key_of, published_cells
 from orch.sweeps.cell import Cell
 from orch.sweeps.registry import SWEEPS
@@ -23,7 +23,7 @@ class Comparison:
     """Each that the cell is to be trained with."""
     finished: tuple[Row, ...]
     """Those of its trials that are, the best first."""
-    summary: Summary
+    summary: CellSummary
     repeats: PublishedCell | None
     """An earlier number, of those compared, about the very same trials: then this one does not count again."""
 

@@ -20,7 +20,7 @@ from orch.sweeps.selection import LEARNED
 TOTAL = "total"
 
 
-class Outcome(enum.StrEnum):
+class ReproductionState(enum.StrEnum):
     WITHIN = Side.WITHIN
     BETTER = Side.BETTER
     WORSE = Side.WORSE
@@ -33,7 +33,7 @@ class Reproduced:
     """A published number and the one comparison that counts for it."""
 
     comparison: Comparison
-    outcome: Outcome
+    outcome: ReproductionState
 
     @property
     def table(self) -> str:
@@ -46,7 +46,7 @@ class Reproduced:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class TableTally:
     """The counts of a table."""
 
     table: str
@@ -71,16 +71,16 @@ class Reproduction:
     """In the order of the published tables."""
 
     @property
-    def tallies(self) -> list[Tally]:
+    def tallies(self) -> list[TableTally]:
         """Table by table; one whose numbers all stand in earlier tables has none."""
         tables = dict.fromkeys(each.table for each in self.cells)
         return [_tally(name, [each for each in self.cells if each.table == name]) for name in tables]
 
     @property
-    def total(self) -> Tally:
+    def total(self) -> TableTally:
         return _tally(TOTAL, self.cells)
 
-    def having(self, outcomes: Collection[Outcome]) -> list[Reproduced]:
+    def having(self, outcomes: Collection[ReproductionState]) -> list[Reproduced]:
         return [each for each in self.cells if each.outcome in outcomes]
 
     def __str__(self) -> str:
@@ -105,21 +105,23 @@ def reproduction(comparisons: Collection[Comparison], split: str = OOD, toleranc
     return Reproduction(split, tolerance, cells)
 
 
-def _outcome(comparison: Comparison, tolerance: float) -> Outcome:
+def _outcome(comparison: Comparison, tolerance: float) -> ReproductionState:
     side = side_of(comparison, tolerance)
     if side is None:
-        return Outcome.NOT_BEGUN
-    return Outcome(side) if is_final(comparison, tolerance) else Outcome.BEGUN
+        return ReproductionState.NOT_BEGUN
+    return ReproductionState(side) if is_final(comparison, tolerance) else ReproductionState.BEGUN
 
 
-def _tally(table: str, cells: Collection[Reproduced]) -> Tally:
+def _tally(table: str, cells: Collection[Reproduced]) -> TableTally:
     counts = Counter(each.outcome for each in cells)
-    return Tally(
+    return TableTally(
         table=table,
         num_published=len(cells),
-        num_within=counts[Outcome.WITHIN],
-        num_within_learned=sum(each.outcome is Outcome.WITHIN and each.published_as_learned for each in cells),
-        num_better=counts[Outcome.BETTER],
-        num_worse=counts[Outcome.WORSE],
-        num_begun=counts[Outcome.BEGUN],
+        num_within=counts[ReproductionState.WITHIN],
+        num_within_learned=sum(
+            each.outcome is ReproductionState.WITHIN and each.published_as_learned for each in cells
+        ),
+        num_better=counts[ReproductionState.BETTER],
+        num_worse=counts[ReproductionState.WORSE],
+        num_begun=counts[ReproductionState.BEGUN],
     )

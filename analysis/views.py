@@ -10,7 +10,7 @@ from orch.analysis.arrow_tables import column, to_table
 from orch.analysis.comparison import Comparison
 from orch.analysis.published import TABLES, PublishedCell, published_cells
 from orch.analysis.reproduction import Reproduced, Reproduction
-from orch.planning.plan import Plan, State
+from orch.planning.plan import Plan, TrialState
 
 _TEXTS = pa.list_(pa.field("element", pa.string()))
 
@@ -122,7 +122,7 @@ def plan_table(plan: Plan) -> pa.Table:
             "model": planned.trial.model.name,
             "task": planned.trial.task.name,
             "modulus": planned.trial.task.modulus,
-            "learning_rate": None if planned.state is State.WAITING else planned.trial.learning_rate,
+            "learning_rate": None if planned.state is TrialState.WAITING else planned.trial.learning_rate,
             "init_seed": planned.trial.init_seed,
             "state": planned.state,
             "seconds": planned.seconds,

@@ -12,7 +12,7 @@ from orch.cluster.schema import prepare
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class Report:
+class LauncherReport:
     """All that was found; `errors` keep the file from being used."""
 
     launcher: Launcher
@@ -20,7 +20,7 @@ class Report:
     warnings: tuple[str, ...]
 
 
-def check_launcher(path: Path | str) -> Report:
+def check_launcher(path: Path | str) -> LauncherReport:
     """Everything wrong with a launcher file, YAML for `ray up` or a Slurm script."""
     path = Path(path)
     if path.suffix == ".sh":
@@ -37,9 +37,9 @@ def check_launcher(path: Path | str) -> Report:
     return _report(launcher, problems)
 
 
-def _report(launcher: Launcher, problems: list[Problem]) -> Report:
+def _report(launcher: Launcher, problems: list[Problem]) -> LauncherReport:
     unique = dict.fromkeys(problems)
-    return Report(
+    return LauncherReport(
         launcher=launcher,
         errors=tuple(problem.text for problem in unique if problem.fatal),
         warnings=tuple(problem.text for problem in unique if not problem.fatal),

@@ -19,7 +19,7 @@ from orch.cluster.head import HeadUnreachable, find_head
 from orch.cluster.launcher import Launcher
 from orch.cluster.tunnel import tunnel
 from orch.core.errors import OrchError
-from orch.usercode import OwnCode
+from orch.usercode import UserCode
 
 SERVER = 8265
 """The port of Ray's dashboard and job server, on the head's loopback."""
@@ -73,7 +73,7 @@ class Jobs:
                 f"the head has another token than is here: ray up {launcher.path} ships yours"
             ) from None
 
-    def submit(self, entrypoint: str, codes: Sequence[OwnCode]) -> str:
+    def submit(self, entrypoint: str, codes: Sequence[UserCode]) -> str:
         """Run a command line on the head, with the project as it is here; the job's name."""
         name = f"{OURS}{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
         with tempfile.TemporaryDirectory(prefix="orch-job-") as folder:

@@ -15,7 +15,7 @@ from orch.cluster.launcher import Launcher
 from orch.cluster.rules import check_store
 from orch.core.errors import InvalidSettings, OrchError
 from orch.store import scrub
-from orch.usercode import OwnCode
+from orch.usercode import UserCode
 
 SSH_FAILED = 255
 
@@ -24,7 +24,7 @@ def run_as_job(
     file: str,
     words: Sequence[str],
     store: str | None,
-    codes: Sequence[OwnCode],
+    codes: Sequence[UserCode],
     detach: bool,
     say: Callable[[str], None],
     write: Callable[[str], None],

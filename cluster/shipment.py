@@ -6,13 +6,13 @@ from pathlib import Path
 
 import orch
 from orch.running import provenance
-from orch.usercode import OwnCode
+from orch.usercode import UserCode
 
 OWN = "own_sweeps"
 NOT_NEEDED = shutil.ignore_patterns("__pycache__", "*.pyc", ".*")
 
 
-def pack(folder: Path, codes: Sequence[OwnCode]) -> None:
+def pack(folder: Path, codes: Sequence[UserCode]) -> None:
     """Fill a folder with all that a job needs: it stands first on the path of the sweep and its workers."""
     package = Path(orch.__file__).parent
     shutil.copytree(package, folder / package.name, ignore=NOT_NEEDED)
@@ -23,7 +23,7 @@ def pack(folder: Path, codes: Sequence[OwnCode]) -> None:
             path.write_text(text)
 
 
-def place(code: OwnCode) -> Path:
+def place(code: UserCode) -> Path:
     """Where a sweep file is found by the job. Each has a folder of its own, for the files beside it."""
     return Path(OWN) / code.name / code.file
 

@@ -2,7 +2,7 @@
 
 from itertools import product
 
-from orch.analysis.claims.claim import ADDITIVE_MODULI, TERMS, Claim, Part, ask
+from orch.analysis.claims.claim import ADDITIVE_MODULI, TERMS, Claim, ClaimPart, ask
 from orch.analysis.claims.comparing import Exceeds, NoWorse
 from orch.analysis.claims.evidence import Question
 from orch.analysis.claims.reaching import Fails, Learns
@@ -20,8 +20,8 @@ _BREAK_DIAGONAL = Claim(
     id="additive-terms-break-diagonal",
     sentence="Additive terms, of any kind, keep the real diagonal model from learning parity.",
     parts=(
-        Part("without", [Learns((_cell("modular_addition", 2, "1"),), "m=2")]),
-        Part(
+        ClaimPart("without", [Learns((_cell("modular_addition", 2, "1"),), "m=2")]),
+        ClaimPart(
             "with", [Fails(_cell("modular_addition", 2, "1", terms), f"m=2 ({terms})") for terms in TERMS], len(TERMS)
         ),
     ),
@@ -32,8 +32,8 @@ _BREAK_PAIRS = Claim(
     id="additive-terms-break-blocks-of-2",
     sentence="Additive terms that depend on the input keep 2×2 blocks from learning addition, and constants impair it.",
     parts=(
-        Part("without", [Learns((_cell("modular_addition", m, "2"),), f"m={m}") for m in ADDITIVE_MODULI], 2),
-        Part(
+        ClaimPart("without", [Learns((_cell("modular_addition", m, "2"),), f"m={m}") for m in ADDITIVE_MODULI], 2),
+        ClaimPart(
             "with the input",
             [
                 Fails(_cell("modular_addition", m, "2", terms), f"m={m} ({terms})")
@@ -41,7 +41,7 @@ _BREAK_PAIRS = Claim(
             ],
             2,
         ),
-        Part(
+        ClaimPart(
             "without against with a constant",
             [
                 Exceeds(_cell("modular_addition", m, "2"), _cell("modular_addition", m, "2", "constant"), f"m={m}")
@@ -58,7 +58,7 @@ _SPARE_BILINEAR = Claim(
     id="additive-terms-spare-bilinear",
     sentence="Additive terms do not hurt the full bilinear model, on addition or on state machines.",
     parts=tuple(
-        Part(
+        ClaimPart(
             f"{words}, with and without",
             [
                 NoWorse((_cell(task, m, "", terms),), (_cell(task, m, ""),), f"m={m} ({terms})")
@@ -78,7 +78,7 @@ def _help(size: str, name: str, words: str) -> Claim:
         id=f"additive-terms-help-{name}",
         sentence=f"Additive terms help {words} on state machines, which are out of reach without them.",
         parts=(
-            Part(
+            ClaimPart(
                 "with against without",
                 [
                     Exceeds(

@@ -15,7 +15,7 @@ TERMS = ("constant", "input", "input+constant")
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ClaimPart:
     """Conditions of one kind. All that have results must hold, and at least so many must have them."""
 
     title: str
@@ -27,7 +27,7 @@ class Part:
 class Claim:
     id: str
     sentence: str
-    parts: tuple[Part, ...]
+    parts: tuple[ClaimPart, ...]
     note: str = ""
     """What of the published numbers is out of scope, and what else a reader must know."""
     readings: tuple[str, ...] = ("",)

@@ -7,7 +7,16 @@ it does, and what has to do badly must have been tried with all of them.
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from orch.analysis.claims.condition import MARGIN, Finding, Outcome, accuracy_of, finding, has_result, missing, number
+from orch.analysis.claims.condition import (
+    MARGIN,
+    ConditionState,
+    Finding,
+    accuracy_of,
+    finding,
+    has_result,
+    missing,
+    number,
+)
 from orch.analysis.claims.evidence import Evidence, Question
 from orch.sweeps.selection import LEARNED
 
@@ -37,11 +46,11 @@ class Exceeds:
         if first is None or second is None or first.accuracy is None or second.accuracy is None:
             return missing(self, [first, second])
         if _difference(first.accuracy, second.accuracy) > MARGIN:
-            outcome = Outcome.HOLDS if second.settled else Outcome.MISSING
+            outcome = ConditionState.HOLDS if second.settled else ConditionState.MISSING
         elif self.needs_room and second.accuracy >= LEARNED:
-            outcome = Outcome.UNCLEAR
+            outcome = ConditionState.UNCLEAR
         else:
-            outcome = Outcome.VIOLATED if first.settled or _is_full(second.accuracy) else Outcome.MISSING
+            outcome = ConditionState.VIOLATED if first.settled or _is_full(second.accuracy) else ConditionState.MISSING
         return finding(self, outcome, _against(first.accuracy, second.accuracy), first, second)
 
 
@@ -75,9 +84,9 @@ class NoWorse:
         second = fmean(accuracy_of(other) for _, other in known)
         if _difference(first, second) >= -MARGIN:
             settled = _is_full(first) or all(other.settled for _, other in known)
-            outcome = Outcome.HOLDS if settled else Outcome.MISSING
+            outcome = ConditionState.HOLDS if settled else ConditionState.MISSING
         else:
-            outcome = Outcome.VIOLATED if all(one.settled for one, _ in known) else Outcome.MISSING
+            outcome = ConditionState.VIOLATED if all(one.settled for one, _ in known) else ConditionState.MISSING
         told, answers = _against(first, second), [each for pair in known for each in pair]
         return replace(finding(self, outcome, told, *answers), values=(first, second))
 

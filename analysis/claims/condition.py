@@ -18,7 +18,7 @@ MARGIN = 0.05
 """Accuracies that differ by no more are alike."""
 
 
-class Outcome(enum.StrEnum):
+class ConditionState(enum.StrEnum):
     HOLDS = "holds"
     VIOLATED = "violated"
     UNCLEAR = "unclear"
@@ -29,7 +29,7 @@ class Outcome(enum.StrEnum):
 class Finding:
     """What came of a condition."""
 
-    outcome: Outcome
+    outcome: ConditionState
     label: str
     """Which of a part's cells it is about."""
     modulus: int
@@ -86,13 +86,13 @@ def number(accuracy: float) -> str:
     return f"{round(accuracy, digits) + 0.0:.{digits}f}"
 
 
-def finding(condition: Condition, outcome: Outcome, told: str, *answers: Answer | None) -> Finding:
+def finding(condition: Condition, outcome: ConditionState, told: str, *answers: Answer | None) -> Finding:
     known = [answer for answer in answers if answer is not None]
     trial_ids = tuple(answer.trial_id for answer in known if answer.trial_id)
-    told += " so far" if outcome is Outcome.MISSING else ""
+    told += " so far" if outcome is ConditionState.MISSING else ""
     return Finding(outcome, condition.label, condition.modulus, told, tuple(map(accuracy_of, known)), trial_ids)
 
 
 def missing(condition: Condition, answers: Sequence[Answer | None]) -> Finding:
     told = "no result yet" if any(answer is not None for answer in answers) else "not planned"
-    return Finding(Outcome.MISSING, condition.label, condition.modulus, told)
+    return Finding(ConditionState.MISSING, condition.label, condition.modulus, told)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from orch.analysis.claims.condition import Finding, Outcome, missing
+from orch.analysis.claims.condition import ConditionState, Finding, missing
 from orch.analysis.claims.evidence import Evidence, Question
 from orch.sweeps.selection import LEARNED
 
@@ -31,7 +31,9 @@ class NeedsMoreFactors:
         if fewest[0] is None or fewest[1] is None:
             return missing(self, [evidence.ask(question) for question in self.questions])
         (few, its_trials), (many, more_trials) = fewest[0], fewest[1]
-        outcome = Outcome.HOLDS if few < many else Outcome.UNCLEAR if few == many else Outcome.VIOLATED
+        outcome = (
+            ConditionState.HOLDS if few < many else ConditionState.UNCLEAR if few == many else ConditionState.VIOLATED
+        )
         told = "with " + ", then ".join(
             str(number) if math.isfinite(number) else "none suffices" for number in (few, many)
         )

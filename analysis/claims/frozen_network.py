@@ -2,7 +2,7 @@
 
 from itertools import product
 
-from orch.analysis.claims.claim import TERMS, Claim, Part, ask
+from orch.analysis.claims.claim import TERMS, Claim, ClaimPart, ask
 from orch.analysis.claims.evidence import Question
 from orch.analysis.claims.reaching import Fails, Learns
 from orch.sweeps.experiments.additive import READINGS
@@ -27,7 +27,7 @@ CLAIMS = (
         id="frozen-network-learns-parity",
         sentence="A frozen random network without additive terms learns parity from two examples.",
         parts=(
-            Part(
+            ClaimPart(
                 "at 400, by length of the examples",
                 [Learns((_two_examples(length),), f"length {length}") for length in LENGTHS],
             ),
@@ -37,7 +37,7 @@ CLAIMS = (
         id="frozen-network-fails-with-additive-terms",
         sentence="With additive terms, of any kind, a frozen random network does not learn parity from two examples.",
         parts=(
-            Part(
+            ClaimPart(
                 "at 400, by length of the examples",
                 [
                     Fails(_two_examples(length, terms), f"length {length} ({terms})")

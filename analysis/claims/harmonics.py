@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from orch.analysis.claims.condition import Finding, OfOneCell, Outcome, missing, number
+from orch.analysis.claims.condition import ConditionState, Finding, OfOneCell, missing, number
 from orch.analysis.claims.evidence import Evidence
 from orch.core.errors import DamagedFile
 from orch.sweeps.selection import LEARNED
@@ -23,19 +23,19 @@ class AtHarmonics(OfOneCell):
             return missing(self, [answer])
         if answer.accuracy < LEARNED:
             told = f"learned to {number(answer.accuracy)}: too little to look at its angles"
-            return Finding(Outcome.MISSING, self.label, self.modulus, told, (answer.accuracy,))
+            return Finding(ConditionState.MISSING, self.label, self.modulus, told, (answer.accuracy,))
         for trial_id in (trial_id for trial_id, accuracy in answer.chosen if accuracy >= LEARNED):
             try:
                 rotations = evidence.rotations(trial_id, self.modulus)
             except DamagedFile as error:
-                return Finding(Outcome.MISSING, self.label, self.modulus, str(error))
+                return Finding(ConditionState.MISSING, self.label, self.modulus, str(error))
             if rotations is not None:
                 off, turning = rotations.off_harmonic, rotations.turning_share
                 holds = off < OFF_HARMONIC and turning >= TURNING_SHARE
                 told = (
                     f"{off:.3f} steps from a harmonic (by chance 0.25), {turning:.0%} of the readout on turning planes"
                 )
-                outcome = Outcome.HOLDS if holds else Outcome.VIOLATED
+                outcome = ConditionState.HOLDS if holds else ConditionState.VIOLATED
                 return Finding(outcome, self.label, self.modulus, told, (off, turning), (trial_id,))
         told = "no trial of the chosen learning rate has learned it and kept its weights"
-        return Finding(Outcome.MISSING, self.label, self.modulus, told)
+        return Finding(ConditionState.MISSING, self.label, self.modulus, told)

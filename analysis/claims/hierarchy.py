@@ -2,7 +2,7 @@
 
 from itertools import pairwise, product
 
-from orch.analysis.claims.claim import ALL_MODULI, LARGER_MODULI, Claim, Part, ask
+from orch.analysis.claims.claim import ALL_MODULI, LARGER_MODULI, Claim, ClaimPart, ask
 from orch.analysis.claims.comparing import Exceeds, NoWorse
 from orch.analysis.claims.counting import NeedsMoreFactors
 from orch.analysis.claims.evidence import Question
@@ -25,9 +25,9 @@ _MORE_THAN_PARITY = 2
 def _bilinear(task: str) -> Claim:
     name, words, sweep = _TASKS[task]
 
-    def part(title: str, split: str) -> Part:
+    def part(title: str, split: str) -> ClaimPart:
         questions = [ask(task, modulus, "bilinear", split=split, sweep=sweep) for modulus in ALL_MODULI]
-        return Part(title, [Learns((each,), f"m={each.key.modulus}") for each in questions], _MORE_THAN_PARITY)
+        return ClaimPart(title, [Learns((each,), f"m={each.key.modulus}") for each in questions], _MORE_THAN_PARITY)
 
     return Claim(
         id=f"bilinear-learns-{name}",
@@ -46,20 +46,20 @@ def _block(task: str, modulus: int, size: str) -> Question:
 _LEARNS_PARITY = Claim(
     id="diagonal-learns-parity",
     sentence="The real diagonal model learns parity and holds at 500 inputs.",
-    parts=(Part("at 500", [Learns((_block("modular_addition", 2, "1"),), "m=2")]),),
+    parts=(ClaimPart("at 500", [Learns((_block("modular_addition", 2, "1"),), "m=2")]),),
 )
 
 _NO_LARGER_ADDITION = Claim(
     id="diagonal-fails-addition",
     sentence="The real diagonal model learns no addition beyond parity: at 500 inputs it fails.",
-    parts=(Part("at 500", [Fails(_block("modular_addition", m, "1"), f"m={m}") for m in LARGER_MODULI]),),
+    parts=(ClaimPart("at 500", [Fails(_block("modular_addition", m, "1"), f"m={m}") for m in LARGER_MODULI]),),
 )
 
 _PAIRS_LEARN_ADDITION = Claim(
     id="blocks-of-2-learn-addition",
     sentence="2×2 blocks learn modular addition and hold at 500 inputs.",
     parts=(
-        Part(
+        ClaimPart(
             "at 500",
             [Learns((_block("modular_addition", m, "2"),), f"m={m}") for m in ALL_MODULI],
             _MORE_THAN_PARITY,
@@ -70,7 +70,7 @@ _PAIRS_LEARN_ADDITION = Claim(
 _PAIRS_FAIL_MACHINES = Claim(
     id="blocks-of-2-fail-state-machines",
     sentence="2×2 blocks do not learn state machines of five states and more.",
-    parts=(Part("at 500", [Fails(_block("state_machine", m, "2"), f"m={m}") for m in ALL_MODULI if m >= 5]),),
+    parts=(ClaimPart("at 500", [Fails(_block("state_machine", m, "2"), f"m={m}") for m in ALL_MODULI if m >= 5]),),
 )
 
 
@@ -86,8 +86,8 @@ def _larger_blocks(task: str, moduli: tuple[int, ...], note: str, exceptions: se
         id=f"larger-blocks-learn-{name}",
         sentence=f"Larger blocks learn more of {words}.",
         parts=(
-            Part("each size no worse than the next smaller, at 500", grows, len(BLOCK_SIZES) - 1),
-            Part("the largest better than 2×2", gains),
+            ClaimPart("each size no worse than the next smaller, at 500", grows, len(BLOCK_SIZES) - 1),
+            ClaimPart("the largest better than 2×2", gains),
         ),
         note=note,
     )
@@ -112,7 +112,7 @@ _MORE_FACTORS = Claim(
     id="more-factors-track-larger-machines",
     sentence="The larger a state machine, the more factors it takes to track it for 500 inputs.",
     parts=(
-        Part(
+        ClaimPart(
             "fewest factors that do",
             [
                 NeedsMoreFactors(_ranks(few), _ranks(many), f"{few} and {many} states")
@@ -128,7 +128,7 @@ _HARMONICS = Claim(
     id="rotation-angles-at-harmonics",
     sentence="A rotation model that adds modulo m turns its state by harmonics of 2π/m.",
     parts=(
-        Part(
+        ClaimPart(
             "angle of the input 1",
             [
                 AtHarmonics(

@@ -2,7 +2,7 @@
 
 from itertools import product
 
-from orch.analysis.claims.claim import ALL_MODULI, DEPTHS, Claim, Part, ask
+from orch.analysis.claims.claim import ALL_MODULI, DEPTHS, Claim, ClaimPart, ask
 from orch.analysis.claims.comparing import NoWorse
 from orch.analysis.claims.evidence import Question
 from orch.analysis.claims.reaching import Fails, Learns
@@ -22,7 +22,7 @@ def _fits(model: str, words: str, moduli: tuple[int, ...], note: str = "") -> Cl
     return Claim(
         id=f"{model}-fits-addition",
         sentence=f"{words} fits modular addition at the lengths it was trained on, with some number of layers.",
-        parts=(Part("at trained lengths, best depth", conditions),),
+        parts=(ClaimPart("at trained lengths, best depth", conditions),),
         note=note,
     )
 
@@ -31,7 +31,7 @@ def _fails(model: str, words: str) -> Claim:
     return Claim(
         id=f"{model}-fails-addition-at-500",
         sentence=f"{words} fails modular addition at 500 inputs, whatever its depth.",
-        parts=(Part("at 500", _all_depths_fail("modular_addition", model)),),
+        parts=(ClaimPart("at 500", _all_depths_fail("modular_addition", model)),),
     )
 
 
@@ -43,9 +43,9 @@ _TRANSFORMER_EVERYWHERE = Claim(
     id="transformer-fails-at-500",
     sentence="The transformer fails every other task at 500 inputs, too.",
     parts=(
-        Part("state machines", _all_depths_fail("state_machine", "transformer")),
-        Part("arithmetic", _all_depths_fail("modular_arithmetic", "transformer")),
-        Part(
+        ClaimPart("state machines", _all_depths_fail("state_machine", "transformer")),
+        ClaimPart("arithmetic", _all_depths_fail("modular_arithmetic", "transformer")),
+        ClaimPart(
             "dihedral groups",
             [Fails(ask("dihedral", m, "transformer", sweep="dihedral"), f"m={m}") for m in ALL_MODULI],
         ),
@@ -63,7 +63,7 @@ _DATA_EFFICIENCY = Claim(
     id="bilinear-as-data-efficient-as-lstm",
     sentence="From fixed training sets, the full bilinear model does at 500 inputs at least as well as the LSTM.",
     parts=tuple(
-        Part(
+        ClaimPart(
             f"{words}, mean over set sizes",
             [
                 NoWorse(_from_examples(task, m, "bilinear"), _from_examples(task, m, "lstm"), f"m={m}")

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from orch.analysis.claims.condition import (
     FAILED,
+    ConditionState,
     Finding,
     OfOneCell,
-    Outcome,
     accuracy_of,
     finding,
     has_result,
@@ -34,11 +34,11 @@ class Learns:
         if best is None:
             return missing(self, answers)
         if accuracy_of(best) >= LEARNED:
-            outcome = Outcome.HOLDS
+            outcome = ConditionState.HOLDS
         elif all(each is not None and each.settled for each in answers):
-            outcome = Outcome.VIOLATED if accuracy_of(best) < FAILED else Outcome.UNCLEAR
+            outcome = ConditionState.VIOLATED if accuracy_of(best) < FAILED else ConditionState.UNCLEAR
         else:
-            outcome = Outcome.MISSING
+            outcome = ConditionState.MISSING
         return finding(self, outcome, number(accuracy_of(best)), best)
 
 
@@ -49,9 +49,9 @@ class Fails(OfOneCell):
         if answer is None or answer.accuracy is None:
             return missing(self, [answer])
         if answer.accuracy >= LEARNED:
-            outcome = Outcome.VIOLATED
+            outcome = ConditionState.VIOLATED
         elif not answer.settled:
-            outcome = Outcome.MISSING
+            outcome = ConditionState.MISSING
         else:
-            outcome = Outcome.HOLDS if answer.accuracy < FAILED else Outcome.UNCLEAR
+            outcome = ConditionState.HOLDS if answer.accuracy < FAILED else ConditionState.UNCLEAR
         return finding(self, outcome, number(answer.accuracy), answer)

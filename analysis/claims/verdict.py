@@ -3,8 +3,8 @@
 import enum
 from dataclasses import dataclass
 
-from orch.analysis.claims.claim import Claim, Part
-from orch.analysis.claims.condition import Finding, Outcome
+from orch.analysis.claims.claim import Claim, ClaimPart
+from orch.analysis.claims.condition import ConditionState, Finding
 from orch.analysis.claims.evidence import Evidence
 
 
@@ -19,20 +19,20 @@ class Verdict(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PartFindings:
-    part: Part
+    part: ClaimPart
     findings: tuple[Finding, ...]
 
-    def having(self, *outcomes: Outcome) -> list[Finding]:
+    def having(self, *outcomes: ConditionState) -> list[Finding]:
         return [finding for finding in self.findings if finding.outcome in outcomes]
 
     @property
     def num_lacking(self) -> int:
         """How many more conditions would have to hold."""
-        return max(0, self.part.at_least - len(self.having(Outcome.HOLDS)))
+        return max(0, self.part.at_least - len(self.having(ConditionState.HOLDS)))
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ClaimReading:
     """A claim by one reading of the paper."""
 
     name: str
@@ -40,9 +40,9 @@ class Reading:
 
     @property
     def verdict(self) -> Verdict:
-        if any(each.having(Outcome.VIOLATED) for each in self.parts):
+        if any(each.having(ConditionState.VIOLATED) for each in self.parts):
             return Verdict.CONTRADICTED
-        if any(each.num_lacking or each.having(Outcome.UNCLEAR) for each in self.parts):
+        if any(each.num_lacking or each.having(ConditionState.UNCLEAR) for each in self.parts):
             return Verdict.NOT_ENOUGH
         return Verdict.SUPPORTED
 
@@ -50,7 +50,7 @@ class Reading:
 @dataclass(frozen=True, slots=True)
 class Judgement:
     claim: Claim
-    readings: tuple[Reading, ...]
+    readings: tuple[ClaimReading, ...]
 
     @property
     def verdict(self) -> Verdict:
@@ -61,14 +61,14 @@ class Judgement:
         return Verdict.CONTRADICTED if verdicts == {Verdict.CONTRADICTED} else Verdict.NOT_ENOUGH
 
     @property
-    def telling(self) -> tuple[Reading, ...]:
+    def telling(self) -> tuple[ClaimReading, ...]:
         """The readings that the verdict rests on."""
         return tuple(reading for reading in self.readings if reading.verdict is self.verdict)
 
     @property
     def moduli(self) -> tuple[int, ...]:
         """That the verdict covers."""
-        decided = (Outcome.HOLDS, Outcome.VIOLATED)
+        decided = (ConditionState.HOLDS, ConditionState.VIOLATED)
         findings = [finding for reading in self.telling for each in reading.parts for finding in each.having(*decided)]
         return tuple(sorted({finding.modulus for finding in findings}))
 
@@ -76,7 +76,7 @@ class Judgement:
     def has_results(self) -> bool:
         """Whether there is any number to show for it."""
         findings = [finding for reading in self.readings for each in reading.parts for finding in each.findings]
-        return any(finding.values or finding.outcome is not Outcome.MISSING for finding in findings)
+        return any(finding.values or finding.outcome is not ConditionState.MISSING for finding in findings)
 
     @property
     def trial_ids(self) -> tuple[str, ...]:
@@ -92,7 +92,7 @@ def judge(claim: Claim, evidence: Evidence) -> Judgement:
             PartFindings(part, tuple(condition.check(evidence, name) for condition in part.conditions))
             for part in claim.parts
         )
-        readings.append(Reading(name, tuple(parts)))
+        readings.append(ClaimReading(name, tuple(parts)))
     # Published numbers are the same by every reading.
     alike = all(reading.parts == readings[0].parts for reading in readings)
-    return Judgement(claim, (Reading("", readings[0].parts),) if alike else tuple(readings))
+    return Judgement(claim, (ClaimReading("", readings[0].parts),) if alike else tuple(readings))

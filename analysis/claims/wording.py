@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from orch.analysis.claims.condition import Finding, Outcome
-from orch.analysis.claims.verdict import Judgement, PartFindings, Reading, Verdict
+from orch.analysis.claims.condition import ConditionState, Finding
+from orch.analysis.claims.verdict import ClaimReading, Judgement, PartFindings, Verdict
 
 MOST_LISTED = 4
 """So many numbers are given one by one; of more, how many there are and what they span."""
@@ -26,18 +26,18 @@ def evidence_text(judgement: Judgement) -> str:
     return ". ".join(f"State {each.name} ({each.verdict}): {_reading(each)}" for each in judgement.readings)
 
 
-def _reading(reading: Reading) -> str:
+def _reading(reading: ClaimReading) -> str:
     return "; ".join(f"{each.part.title}: {', '.join(_part(each))}" for each in reading.parts)
 
 
 def _part(part: PartFindings) -> Iterator[str]:
-    if violated := part.having(Outcome.VIOLATED):
+    if violated := part.having(ConditionState.VIOLATED):
         yield f"against it {_listed(violated)}"
-    if unclear := part.having(Outcome.UNCLEAR):
+    if unclear := part.having(ConditionState.UNCLEAR):
         yield f"unclear {_listed(unclear)}"
-    if holding := part.having(Outcome.HOLDS):
+    if holding := part.having(ConditionState.HOLDS):
         yield _listed(holding)
-    missing = part.having(Outcome.MISSING)
+    missing = part.having(ConditionState.MISSING)
     started = [finding for finding in missing if finding.values]
     if started:
         yield f"unfinished {_listed(started)}"

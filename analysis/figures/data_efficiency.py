@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 from orch.analysis.aggregate import scored
 from orch.analysis.figures.axes import accuracy_axis, add_lines, logarithmic_axis, short
-from orch.analysis.figures.entry import Entry
-from orch.analysis.figures.line import Line, Point, from_points
+from orch.analysis.figures.line import Line, LinePoint, from_points
+from orch.analysis.figures.plotted_cell import PlottedCell
 from orch.analysis.figures.sheet import legend_of, make_sheet, moduli
 from orch.analysis.figures.style import styled
 from orch.analysis.names import task_name
@@ -24,10 +24,10 @@ CAPTION = (
 )
 
 
-def lines(entries: Iterable[Entry]) -> list[Line]:
+def lines(entries: Iterable[PlottedCell]) -> list[Line]:
     """One for each model and task, over the sizes that are finished."""
     return from_points(
-        Point(entry, entry.trial.train_examples, [scored(row["ood_accuracy"]) for row in entry.chosen])
+        LinePoint(entry, entry.trial.train_examples, [scored(row["ood_accuracy"]) for row in entry.chosen])
         for entry in entries
     )
 

@@ -8,8 +8,8 @@ from orch.analysis.aggregate import COLUMNS, scored
 from orch.analysis.angles import read_rotations
 from orch.analysis.comparison import Comparison, compare
 from orch.analysis.figures import data_efficiency, factors, heatmap, hierarchy, learning, lengths, rotation_angles
-from orch.analysis.figures.entry import Entry, entries
 from orch.analysis.figures.line import Line
+from orch.analysis.figures.plotted_cell import PlottedCell, entries
 from orch.analysis.names import task_name
 from orch.analysis.published import OOD, TABLES, VALIDATION, published_cells
 from orch.core.errors import OrchError
@@ -67,9 +67,9 @@ class _Material:
             rows = store.read("trials", [*COLUMNS, "length_curve"]).to_pylist()
             self.finished = {row["trial_id"]: row for row in rows}
         self._results = Results(lambda: self.finished)
-        self._entries: dict[str, list[Entry]] = {}
+        self._entries: dict[str, list[PlottedCell]] = {}
 
-    def entries(self, sweep: str) -> list[Entry]:
+    def entries(self, sweep: str) -> list[PlottedCell]:
         """Of a sweep's cells that have results; at least one."""
         if sweep not in self._entries:
             cells = SWEEPS[sweep].cells(self.scale, self._results)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from orch.analysis.aggregate import Status
+from orch.analysis.aggregate import CellStatus
 from orch.analysis.comparison import Comparison
 from orch.analysis.figures.shade import digits, shade, text_on
 from orch.analysis.figures.sheet import TITLE_LETTER
@@ -85,7 +85,7 @@ def _add_cell(axes: "Axes", column: int, row: int, each: Comparison) -> None:
             inside = Rectangle((column + 0.06, row + 0.07), 0.88, 0.86, fill=False, edgecolor=PUBLISHED, linewidth=1.3)
             axes.add_patch(inside)
         upper, colour = digits(ours), text_on(face)
-        if each.summary.status is not Status.COMPLETE or each.summary.num_diverged:
+        if each.summary.status is not CellStatus.COMPLETE or each.summary.num_diverged:
             upper += "*"
     middle = column + 0.5
     axes.text(middle, row + 0.31, upper, ha="center", va="center", color=colour, fontweight="bold")

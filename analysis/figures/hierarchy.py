@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from orch.analysis.aggregate import Status
+from orch.analysis.aggregate import CellStatus
 from orch.analysis.comparison import Comparison
 from orch.analysis.figures.shade import digits, shade, text_on
 from orch.analysis.figures.style import FAINT, SOFT, styled
@@ -79,7 +79,7 @@ def tiles(comparisons: Iterable[Comparison]) -> dict[tuple[str, str, int], Tile]
 def _tile(group: list[Comparison]) -> Tile:
     known = [each for each in group if each.ours is not None]
     ours = max((each.ours for each in known if each.ours is not None), default=None)
-    finished = all(each.summary.status is Status.COMPLETE for each in group)
+    finished = all(each.summary.status is CellStatus.COMPLETE for each in group)
     learned = ours is not None and ours >= LEARNED
     return Tile(ours, max(each.published.accuracy for each in known or group), finished or learned)
 

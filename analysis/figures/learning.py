@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orch.analysis.figures.axes import accuracy_axis, add_lines, logarithmic_axis, loss_axis, short
-from orch.analysis.figures.entry import Entry
 from orch.analysis.figures.line import Line, make_line
+from orch.analysis.figures.plotted_cell import PlottedCell
 from orch.analysis.figures.sheet import column_names, families, legend_of, make_sheet, moduli
 from orch.analysis.figures.style import styled
 
@@ -62,7 +62,7 @@ def curves_of(curves: "Table", trial_ids: Iterable[str]) -> dict[str, Curve]:
     }
 
 
-def lines(entries: Iterable[Entry], curves: Mapping[str, Curve]) -> tuple[list[Line], list[Line]]:
+def lines(entries: Iterable[PlottedCell], curves: Mapping[str, Curve]) -> tuple[list[Line], list[Line]]:
     """Of the loss and of the accuracy, in the same order."""
     losses, accuracies = [], []
     for entry in entries:

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 from orch.analysis.aggregate import scored
 from orch.analysis.figures.axes import accuracy_axis, add_lines, logarithmic_axis
-from orch.analysis.figures.entry import Entry
 from orch.analysis.figures.line import Line, make_line
+from orch.analysis.figures.plotted_cell import PlottedCell
 from orch.analysis.figures.sheet import column_names, families, legend_of, make_sheet, moduli
 from orch.analysis.figures.style import FAINT, styled
 
@@ -20,7 +20,7 @@ CAPTION = (
 )
 
 
-def lines(entries: Iterable[Entry]) -> list[Line]:
+def lines(entries: Iterable[PlottedCell]) -> list[Line]:
     found = []
     for entry in entries:
         curves = [row["length_curve"] for row in entry.chosen if row["length_curve"]]

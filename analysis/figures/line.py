@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from orch.analysis.figures.entry import Entry
+from orch.analysis.figures.plotted_cell import PlottedCell
 from orch.analysis.figures.style import Look
 from orch.tasks import Task
 
@@ -26,24 +26,24 @@ class Line:
     high: Array
 
 
-def make_line(entry: Entry, x: ArrayLike, values_per_seed: ArrayLike) -> Line:
+def make_line(entry: PlottedCell, x: ArrayLike, values_per_seed: ArrayLike) -> Line:
     """From one row of values for each seed."""
     values = np.asarray(values_per_seed, dtype=float)
     return _line(entry, x, values.mean(axis=0), values.min(axis=0), values.max(axis=0))
 
 
-class Point(NamedTuple):
+class LinePoint(NamedTuple):
     """A cell that is one point of a line."""
 
-    entry: Entry
+    entry: PlottedCell
     x: float
     values: Sequence[float]
     """One for each seed."""
 
 
-def from_points(points: Iterable[Point]) -> list[Line]:
+def from_points(points: Iterable[LinePoint]) -> list[Line]:
     """Points of one task with one label make a line."""
-    groups: dict[tuple[Task, str], list[Point]] = {}
+    groups: dict[tuple[Task, str], list[LinePoint]] = {}
     for point in points:
         groups.setdefault((point.entry.task, point.entry.label), []).append(point)
     found = []
@@ -54,6 +54,6 @@ def from_points(points: Iterable[Point]) -> list[Line]:
     return found
 
 
-def _line(entry: Entry, x: ArrayLike, mean: ArrayLike, low: ArrayLike, high: ArrayLike) -> Line:
+def _line(entry: PlottedCell, x: ArrayLike, mean: ArrayLike, low: ArrayLike, high: ArrayLike) -> Line:
     arrays = (np.asarray(values, dtype=float) for values in (x, mean, low, high))
     return Line(entry.task, entry.trial.model.name, entry.label, entry.look, *arrays)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from orch.analysis.aggregate import COLUMNS, Summary, summarise
+from orch.analysis.aggregate import COLUMNS, CellSummary, summarise
 from orch.analysis.agreement import agreement
 from orch.analysis.claims import CLAIMS, DEMO, ClaimsAtScale, ask_store
 from orch.analysis.comparison import Comparison, compare
@@ -29,7 +29,7 @@ _WHERE_IT_RAN = ("host", "device", "threads", "mamba_kernel", "git_commit", "git
 @dataclass(frozen=True, slots=True)
 class CellResult:
     cell: Cell
-    summary: Summary
+    summary: CellSummary
     settings: str = ""
     """What sets it apart from other cells of the same model on the same task."""
 
@@ -72,7 +72,7 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class StudyReport:
     location: str
     scale: Scale
     made_at: datetime
@@ -106,7 +106,7 @@ class Report:
         return f"{told}; {agreement(self.comparisons)}" if self.comparisons else told
 
 
-def collect(store: Store, sweeps: Sequence[str] = (), scale: str | None = None) -> Report:
+def collect(store: Store, sweeps: Sequence[str] = (), scale: str | None = None) -> StudyReport:
     """About these sweeps, or whatever the store was asked for; at this scale, or the one most of its trials are of."""
     if not store.exists():
         raise no_results(store.location)
@@ -118,7 +118,7 @@ def collect(store: Store, sweeps: Sequence[str] = (), scale: str | None = None) 
     found = [_sweep_result(name, chosen, finished, failed, results) for name in names]
     tables = [table.name for table in TABLES.values() if table.sweep in names]
     report_ids = {trial_id for sweep in found for each in sweep.cells for trial_id in each.cell.trial_ids}
-    return Report(
+    return StudyReport(
         location=store.location,
         scale=chosen,
         made_at=datetime.now(UTC),

@@ -7,7 +7,7 @@ from orch.analysis.figures import Drawing, Gallery, svg_element
 from orch.analysis.names import model_name, task_name
 from orch.analysis.published import TABLES
 from orch.analysis.report.claims import claims_section
-from orch.analysis.report.collect import CellResult, Origin, Report, SweepResult
+from orch.analysis.report.collect import CellResult, Origin, StudyReport, SweepResult
 from orch.analysis.report.html import Markup, element, join, table
 from orch.analysis.report.reproduction import reproduction_section
 from orch.analysis.tables import render, stylesheet
@@ -18,7 +18,7 @@ NUMBERS_MET = "How far the published numbers are met"
 MOST_IDS = 12
 
 
-def page(report: Report, gallery: Gallery) -> str:
+def page(report: StudyReport, gallery: Gallery) -> str:
     sections = [
         *([("claims", "The paper's claims", claims_section(report.claims))] if report.claims else []),
         *([("numbers", NUMBERS_MET, reproduction_section(report.comparisons))] if report.comparisons else []),
@@ -48,7 +48,7 @@ def page(report: Report, gallery: Gallery) -> str:
     return f"<!doctype html>\n{whole}\n"
 
 
-def _facts(report: Report) -> Markup:
+def _facts(report: StudyReport) -> Markup:
     failed = len({trial_id for group in report.failures for trial_id in group.trial_ids} & report.trial_ids)
     facts = [
         (f"{report.num_done:,} of {report.num_planned:,}", "trials finished"),
@@ -63,7 +63,7 @@ def _facts(report: Report) -> Markup:
     return element("ul", *(element("li", element("b", value), about) for value, about in facts), class_="facts")
 
 
-def _sweeps(report: Report, gallery: Gallery) -> Markup:
+def _sweeps(report: StudyReport, gallery: Gallery) -> Markup:
     parts = []
     for sweep in report.sweeps:
         told = (
@@ -121,7 +121,7 @@ def _figure(drawing: Drawing) -> Markup:
     return element("figure", element("div", svg), caption)
 
 
-def _failures(report: Report) -> Markup:
+def _failures(report: StudyReport) -> Markup:
     if not report.failures:
         return element("p", "Every trial that was started has finished, or is still under way.")
     parts = []
@@ -141,7 +141,7 @@ def _failures(report: Report) -> Markup:
     return join(parts)
 
 
-def _origins(report: Report) -> Markup:
+def _origins(report: StudyReport) -> Markup:
     if not report.origins:
         return element("p", "Nothing has finished yet.")
     headers = ["machine", "device", "threads", "trials", "time", "from", "to", "code", "packages"]
@@ -166,7 +166,7 @@ def _origin_row(origin: Origin) -> list[str]:
     ]
 
 
-def _reproduce(report: Report) -> Markup:
+def _reproduce(report: StudyReport) -> Markup:
     intro = element(
         "p",
         "Each line is one cell: the best of its trials, whose id is given, and the mean over seeds at the learning rate"

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from orch.analysis.comparison import Comparison
 from orch.analysis.published import OOD, VALIDATION
 from orch.analysis.report.html import Markup, element, join, table
-from orch.analysis.reproduction import Tally, reproduction
+from orch.analysis.reproduction import TableTally, reproduction
 
 _HEADERS = ["table", "published", "attempted", "within", "published at 0.95 or more", "better", "worse", "begun"]
 
@@ -29,7 +29,7 @@ def reproduction_section(comparisons: Sequence[Comparison]) -> Markup:
     return join(parts)
 
 
-def _row(tally: Tally) -> list[str]:
+def _row(tally: TableTally) -> list[str]:
     counts = (
         tally.num_published,
         tally.num_attempted,

@@ -5,12 +5,12 @@ import secrets
 from pathlib import Path
 
 from orch.analysis.figures import Gallery, save
-from orch.analysis.report.collect import Report
+from orch.analysis.report.collect import StudyReport
 from orch.analysis.report.page import page
 from orch.core.errors import OrchError
 
 
-def write_page(path: Path, report: Report, gallery: Gallery) -> None:
+def write_page(path: Path, report: StudyReport, gallery: Gallery) -> None:
     write_text(path, page(report, gallery))
 
 

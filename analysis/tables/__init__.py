@@ -4,9 +4,9 @@
 """
 
 from orch.analysis.tables.check import disagreement_rows, print_disagreements
+from orch.analysis.tables.entries import READINGS
 from orch.analysis.tables.html import stylesheet
 from orch.analysis.tables.layout import PaperTable, lay_out
-from orch.analysis.tables.reading import READINGS
 from orch.analysis.tables.render import FORMATS, render, render_all
 
 __all__ = [

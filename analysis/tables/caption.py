@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from orch.analysis.comparison import Comparison
 from orch.analysis.published import TABLES, VALIDATION, published_cells
 from orch.analysis.tables.axes import AXES
-from orch.analysis.tables.reading import DIFFERENCE, Reading
+from orch.analysis.tables.entries import DIFFERENCE, TableStyle
 from orch.sweeps.scales import Scale
 
 
-def caption(comparisons: Sequence[Comparison], scale: Scale, reading: Reading) -> str:
+def caption(comparisons: Sequence[Comparison], scale: Scale, reading: TableStyle) -> str:
     """The published statistic and ours."""
     table = TABLES[comparisons[0].published.table]
     counts = sorted({each.summary.num_planned for each in comparisons})
@@ -22,7 +22,7 @@ def caption(comparisons: Sequence[Comparison], scale: Scale, reading: Reading) -
     )
 
 
-def notes(comparisons: Sequence[Comparison], scale: Scale, reading: Reading, tolerance: float) -> Iterator[str]:
+def notes(comparisons: Sequence[Comparison], scale: Scale, reading: TableStyle, tolerance: float) -> Iterator[str]:
     name = comparisons[0].published.table
     if TABLES[name].note:
         yield TABLES[name].note

@@ -7,7 +7,7 @@ from orch.analysis.comparison import Comparison
 from orch.analysis.names import model_name, task_name
 from orch.analysis.published import Key, PublishedCell
 from orch.analysis.tables.axes import additive_name, split_name
-from orch.analysis.tables.reading import decimals, signed
+from orch.analysis.tables.entries import decimals, signed
 
 
 def print_disagreements(comparisons: Sequence[Comparison], tolerance: float) -> int:

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from orch.analysis.tables.colour import DARK, LIGHT, NUM_STEPS, Ramp, background, ink, step_of
-from orch.analysis.tables.layout import PaperTable, Row
-from orch.analysis.tables.reading import DIFFERENCE, PUBLISHED, Entry
+from orch.analysis.tables.entries import DIFFERENCE, PUBLISHED, TableEntry
+from orch.analysis.tables.layout import PaperTable, TableRow
 
 _STYLE = """\
 .paper-table { margin: 1.5rem 0; }
@@ -96,7 +96,7 @@ def _head(table: PaperTable) -> Iterator[str]:
     yield f"<tr>{labels}{columns}</tr>"
 
 
-def _row(table: PaperTable, row: Row, before: Sequence[str], below: Sequence[Row]) -> str:
+def _row(table: PaperTable, row: TableRow, before: Sequence[str], below: Sequence[TableRow]) -> str:
     """Labels that the row above has too are left out: the cell there reaches down to here."""
     labels = []
     for place, label in enumerate(row.labels):
@@ -112,7 +112,7 @@ def _row(table: PaperTable, row: Row, before: Sequence[str], below: Sequence[Row
     return f"<tr>{''.join(labels)}{''.join(cells)}</tr>"
 
 
-def _cell(table: PaperTable, entry: Entry, apart: bool) -> str:
+def _cell(table: PaperTable, entry: TableEntry, apart: bool) -> str:
     names = [*(["apart"] if apart else []), *([f"a{step_of(entry.value)}"] if entry.value is not None else [])]
     lines: list[list[str]] = [[]]
     for name, text in zip(table.lines[1:], entry.lines[1:], strict=True):

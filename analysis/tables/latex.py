@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from orch.analysis.tables.colour import background, ink
-from orch.analysis.tables.layout import PaperTable, Row, Section
-from orch.analysis.tables.reading import DIFFERENCE, PUBLISHED, Entry
+from orch.analysis.tables.entries import DIFFERENCE, PUBLISHED, TableEntry
+from orch.analysis.tables.layout import PaperTable, Section, TableRow
 
 PREAMBLE = """\
 % Needs, before \\begin{document}:
@@ -52,9 +52,9 @@ def paragraph(text: str) -> str:
     return rf"\noindent {escape(text)}"
 
 
-def _pages(table: PaperTable, section: Section) -> list[list[Row]]:
+def _pages(table: PaperTable, section: Section) -> list[list[TableRow]]:
     """A section's rows, as many at once as fit on a page; those of one model stay together."""
-    pages: list[list[Row]] = [[]]
+    pages: list[list[TableRow]] = [[]]
     for _, alike in groupby(section.rows, key=lambda row: row.labels[0]):
         rows = list(alike)
         if pages[-1] and sum(len(_stacks(table, row)[0]) for row in [*pages[-1], *rows]) > MOST_LINES:
@@ -63,7 +63,7 @@ def _pages(table: PaperTable, section: Section) -> list[list[Row]]:
     return pages
 
 
-def _float(table: PaperTable, heading: str, rows: Sequence[Row], place: int, num_floats: int) -> str:
+def _float(table: PaperTable, heading: str, rows: Sequence[TableRow], place: int, num_floats: int) -> str:
     num_columns = sum(len(group.columns) for group in table.groups)
     title = f"{table.title}: {heading}" if heading else table.title
     told = [table.caption, f"Each cell, from above: {', '.join(table.lines)}."] if place == 0 else []
@@ -105,7 +105,7 @@ def _head(table: PaperTable) -> Iterator[str]:
     )
 
 
-def _lines(table: PaperTable, row: Row, space: bool) -> Iterator[str]:
+def _lines(table: PaperTable, row: TableRow, space: bool) -> Iterator[str]:
     """A row's labels stand above each other, as the texts of its cells do."""
     if space:
         yield r"\addlinespace[2pt]"
@@ -113,7 +113,7 @@ def _lines(table: PaperTable, row: Row, space: bool) -> Iterator[str]:
         yield " & ".join(line) + r" \\"
 
 
-def _stacks(table: PaperTable, row: Row) -> list[list[str]]:
+def _stacks(table: PaperTable, row: TableRow) -> list[list[str]]:
     """The labels and every cell, each as equally many lines."""
     entries = [entry for group in row.entries for entry in group]
     stacks = [[escape(label) for label in row.labels], *(_stack(table, entry) for entry in entries)]
@@ -121,7 +121,7 @@ def _stacks(table: PaperTable, row: Row) -> list[list[str]]:
     return [stack + [""] * (height - len(stack)) for stack in stacks]
 
 
-def _stack(table: PaperTable, entry: Entry) -> list[str]:
+def _stack(table: PaperTable, entry: TableEntry) -> list[str]:
     texts = []
     for name, text in zip(table.lines, entry.lines, strict=True):
         marks = entry.marks_published if name == PUBLISHED else ""

@@ -8,7 +8,7 @@ from orch.analysis.comparison import Comparison
 from orch.analysis.published import TABLES, PublishedCell, published_cells
 from orch.analysis.tables.axes import AXES, Axes
 from orch.analysis.tables.caption import caption, notes
-from orch.analysis.tables.reading import DIFFERENCE, LEGEND, READINGS, Entry, Reading, entry_of
+from orch.analysis.tables.entries import DIFFERENCE, LEGEND, READINGS, TableEntry, TableStyle, entry_of
 from orch.core.errors import UnknownName
 from orch.sweeps.scales import Scale
 
@@ -22,9 +22,9 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TableRow:
     labels: tuple[str, ...]
-    entries: tuple[tuple[Entry, ...], ...]
+    entries: tuple[tuple[TableEntry, ...], ...]
     """By group and column."""
 
 
@@ -32,7 +32,7 @@ class Row:
 class Section:
     heading: str
     """Empty if there is only one."""
-    rows: tuple[Row, ...]
+    rows: tuple[TableRow, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class PaperTable:
     notes: tuple[str, ...]
 
     @property
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[TableEntry]:
         return [entry for section in self.sections for row in section.rows for group in row.entries for entry in group]
 
     @property
@@ -89,7 +89,7 @@ def lay_out(
     for heading, column in places:
         if (heading, column) in planned:
             groups.setdefault(heading, []).append(column)
-    sections: dict[str, list[Row]] = {}
+    sections: dict[str, list[TableRow]] = {}
     for (section, _), cells in rows.items():
         for labels, beside in cells.items():
             row = _row(labels, beside, groups, kind_of_cell, tolerance)
@@ -136,11 +136,11 @@ def _row(
     labels: tuple[str, ...],
     beside: Mapping[Place, Comparison],
     groups: Mapping[str, list[str]],
-    reading: Reading,
+    reading: TableStyle,
     tolerance: float,
-) -> Row:
+) -> TableRow:
     entries = (
         tuple(entry_of(beside.get((heading, column)), reading, tolerance) for column in columns)
         for heading, columns in groups.items()
     )
-    return Row(labels, tuple(entries))
+    return TableRow(labels, tuple(entries))

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Sequence
 
+from orch.analysis.tables.entries import DIFFERENCE, PUBLISHED, TableEntry
 from orch.analysis.tables.layout import PaperTable
-from orch.analysis.tables.reading import DIFFERENCE, PUBLISHED, Entry
 
 
 def render_markdown(table: PaperTable) -> str:
@@ -29,7 +29,7 @@ def _rows(header: Sequence[str], body: Sequence[Sequence[str]], num_labels: int)
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (header, align, *body))
 
 
-def _cell(entry: Entry, names: Sequence[str]) -> str:
+def _cell(entry: TableEntry, names: Sequence[str]) -> str:
     ours = escape(entry.lines[0] + entry.marks)
     texts = []
     for name, text in zip(names[1:], entry.lines[1:], strict=True):

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from orch.analysis.tables.colour import background, ink
+from orch.analysis.tables.entries import DIFFERENCE, PUBLISHED, TableEntry
 from orch.analysis.tables.layout import PaperTable, Section
-from orch.analysis.tables.reading import DIFFERENCE, PUBLISHED, Entry
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -102,13 +102,13 @@ Piece = tuple[str, str]
 """A number and the marks after it."""
 
 
-def _pieces(table: PaperTable, entry: Entry) -> list[Piece]:
+def _pieces(table: PaperTable, entry: TableEntry) -> list[Piece]:
     marks = {table.lines[0]: entry.marks, PUBLISHED: entry.marks_published}
     pieces = [(text, marks.get(name, "")) for name, text in zip(table.lines, entry.lines, strict=True)]
     return [*pieces, (entry.also, "")]
 
 
-def _widths(table: PaperTable, entries: Sequence[Entry], stacked: bool) -> list[tuple[int, int]]:
+def _widths(table: PaperTable, entries: Sequence[TableEntry], stacked: bool) -> list[tuple[int, int]]:
     """Of the numbers and the marks of each piece, so that numbers stand under each other."""
     columns = list(zip(*(_pieces(table, entry) for entry in entries), strict=True))
     widths = [(max(len(text) for text, _ in pieces), max(len(marks) for _, marks in pieces)) for pieces in columns]
@@ -117,7 +117,7 @@ def _widths(table: PaperTable, entries: Sequence[Entry], stacked: bool) -> list[
     return [(max(text for text, _ in widths), max(marks for _, marks in widths))] * len(widths)
 
 
-def _cell(table: PaperTable, entry: Entry, widths: Sequence[tuple[int, int]], stacked: bool) -> "Text":
+def _cell(table: PaperTable, entry: TableEntry, widths: Sequence[tuple[int, int]], stacked: bool) -> "Text":
     from rich.text import Text
 
     cell = Text()

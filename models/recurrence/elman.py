@@ -3,13 +3,13 @@
 import torch
 from torch import Tensor
 
-from orch.models.recurrence.reading import Position, Reading
+from orch.models.recurrence.batch_positions import BatchPositions, Position
 from orch.models.recurrence.tokens import with_padding
 
 
 def elman_scan(input_KRH: Tensor, hidden_KHH: Tensor, tokens_KBT: Tensor) -> Tensor:
     """Final states, (K, B, H). Without gradients, no past state is kept."""
-    reading = Reading(tokens_KBT, input_KRH.shape[1], hidden_KHH)
+    reading = BatchPositions(tokens_KBT, input_KRH.shape[1], hidden_KHH)
     if torch.is_grad_enabled() and (input_KRH.requires_grad or hidden_KHH.requires_grad):
         return reading.restore(_Elman.apply(input_KRH, hidden_KHH, reading))
     cell = _Cell(input_KRH, hidden_KHH)

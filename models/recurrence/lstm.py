@@ -3,13 +3,13 @@
 import torch
 from torch import Tensor
 
-from orch.models.recurrence.reading import Position, Reading
+from orch.models.recurrence.batch_positions import BatchPositions, Position
 from orch.models.recurrence.tokens import with_padding
 
 
 def lstm_scan(input_KRG: Tensor, hidden_KGH: Tensor, tokens_KBT: Tensor) -> Tensor:
     """Final hidden states, (K, B, H); G = 4H gates. Without gradients, no past state is kept."""
-    reading = Reading(tokens_KBT, input_KRG.shape[1], hidden_KGH)
+    reading = BatchPositions(tokens_KBT, input_KRG.shape[1], hidden_KGH)
     if torch.is_grad_enabled() and (input_KRG.requires_grad or hidden_KGH.requires_grad):
         return reading.restore(_LSTM.apply(input_KRG, hidden_KGH, reading))
     cell = _Cell(input_KRG, hidden_KGH)

@@ -8,13 +8,13 @@ import click
 from click.core import ParameterSource
 
 if TYPE_CHECKING:
-    from orch.usercode import OwnCode
+    from orch.usercode import UserCode
 
 HERE = ("store", "on", "detach")
 """Options that are settled before a command leaves."""
 
 
-def run_job(context: click.Context, names: Sequence[str] = (), codes: Sequence["OwnCode"] = ()) -> NoReturn:
+def run_job(context: click.Context, names: Sequence[str] = (), codes: Sequence["UserCode"] = ()) -> NoReturn:
     """As a job that outlives this terminal; the exit code is the job's.
 
     `names` are the sweeps to run; the files of those in `codes` travel along.

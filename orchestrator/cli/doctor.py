@@ -22,7 +22,7 @@ def doctor(store: str, device: str, seconds: float, as_json: bool) -> None:
     \b
     Example: orch doctor --store s3://bucket/runs
     """
-    from orch.running.doctor import State
+    from orch.running.doctor import CheckState
     from orch.running.machines import connect, disconnect, examine_worker
     from orch.store import Store
 
@@ -32,11 +32,11 @@ def doctor(store: str, device: str, seconds: float, as_json: bool) -> None:
         click.echo(f"a worker on {machines.description}, device {machines.device}; store {opened.location}", err=True)
         failed = 0
         for finding in examine_worker(opened.uri, machines, seconds):
-            failed += finding.state is State.FAIL
+            failed += finding.state is CheckState.FAIL
             if as_json:
                 click.echo(json.dumps(asdict(finding)))
             else:
-                mark = {State.PASS: "green", State.FAIL: "red", State.SKIPPED: "yellow"}[finding.state]
+                mark = {CheckState.PASS: "green", CheckState.FAIL: "red", CheckState.SKIPPED: "yellow"}[finding.state]
                 click.echo(f"{click.style(f'{finding.state:7}', fg=mark)} {finding.check}: {finding.detail}")
     finally:
         disconnect()

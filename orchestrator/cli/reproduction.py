@@ -49,13 +49,13 @@ def reproduction(
     Example: orch reproduction --list worse
     """
     from orch.analysis import load
-    from orch.analysis.reproduction import Outcome
+    from orch.analysis.reproduction import ReproductionState
     from orch.analysis.views import reproduced_table, tally_table
 
     told = check_output(format, output)
     found = load(store).reproduction(scale, split, tolerance)
     if listed is not None:
-        chosen = [Outcome(name) for name in (OUTCOMES if listed == ALL else [listed])]
+        chosen = [ReproductionState(name) for name in (OUTCOMES if listed == ALL else [listed])]
         write_table(reproduced_table(found.having(chosen)), format, output)
         return
     write_table(tally_table(found), format, output)

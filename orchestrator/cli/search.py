@@ -145,7 +145,7 @@ def _question(
     from orch.search.objective import Objective
     from orch.search.run import default_points
     from orch.search.space import Space, parse_space
-    from orch.search.spec import Level, Question
+    from orch.search.spec import Level, SearchSpec
 
     asked = {name: given.pop(name) for name in _ASKED}
     settings = given_settings({name: value for name, value in given.items() if name in _setting_names()})
@@ -162,7 +162,7 @@ def _question(
         check_options(given)
     except InvalidSettings as error:
         problems += error.problems
-    question = Question(
+    question = SearchSpec(
         task=task,
         model=model,
         fixed=settings,

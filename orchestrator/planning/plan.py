@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from orch.store import Store
 
 
-class State(enum.StrEnum):
+class TrialState(enum.StrEnum):
     DONE = "done"
     FAILED = "failed"
     """The last attempt at it went wrong; it is tried again."""
@@ -42,7 +42,7 @@ class PlannedTrial:
     """Those of the plan that want it."""
     others: tuple[str, ...]
     """Further sweeps of the paper's that want it at the same scale."""
-    state: State
+    state: TrialState
     seconds: float
     """How long it should take on one device, alone or as its share of a pack; nothing for what is done."""
     basis: Basis
@@ -54,7 +54,7 @@ class PlannedTrial:
     @property
     def left(self) -> bool:
         """Whether it would be run now."""
-        return self.state in (State.TO_DO, State.FAILED)
+        return self.state in (TrialState.TO_DO, TrialState.FAILED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ def _count(trials: Sequence[PlannedTrial]) -> dict[str, Any]:
     return {
         "trials": len(trials),
         "shared": sum(planned.shared for planned in trials),
-        **{state.replace(" ", "_"): states[state] for state in State},
+        **{state.replace(" ", "_"): states[state] for state in TrialState},
         "hours": sum(planned.seconds for planned in trials if planned.left) / 3600,
     }
 
@@ -129,23 +129,23 @@ def make_plan(
     results = Results.none() if trials is None else Results.of_table(trials)
     expansion = expand([*asked, *(name for name in resolve([ALL]) if name not in asked)], SCALES[scale], results)
 
-    def planned(trial_id: str, trial: Trial, wanted_by: list[str], state: State) -> PlannedTrial:
+    def planned(trial_id: str, trial: Trial, wanted_by: list[str], state: TrialState) -> PlannedTrial:
         sweeps = tuple(name for name in wanted_by if name in asked)
         others = tuple(name for name in wanted_by if name not in asked)
-        estimate = (0.0, Basis.MEASURED) if state is State.DONE else estimator.estimate(trial)
+        estimate = (0.0, Basis.MEASURED) if state is TrialState.DONE else estimator.estimate(trial)
         return PlannedTrial(trial_id, trial, sweeps, others, state, *estimate)
 
     found = []
     for each in expansion.wanted.values():
         if each.sweeps[0] in asked and matches(each.trial):
-            state = State.DONE if each.id in done else State.FAILED if each.id in failed else State.TO_DO
+            state = TrialState.DONE if each.id in done else TrialState.FAILED if each.id in failed else TrialState.TO_DO
             found.append(planned(each.id, each.trial, each.sweeps, state))
     waiting: Counter[str] = Counter()
     for held, wanted_by in expansion.held.items():
         if wanted_by[0] in asked and (held.trial is None or matches(held.trial)):
             waiting[held.reason] += 1
             if held.trial is not None:
-                found.append(planned("", held.trial, wanted_by, State.WAITING))
+                found.append(planned("", held.trial, wanted_by, TrialState.WAITING))
     return Plan(tuple(asked), scale, found, waiting, estimator.device)
 
 

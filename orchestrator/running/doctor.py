@@ -36,7 +36,7 @@ SMALL: dict[str, dict[str, Any]] = {
 }
 
 
-class State(enum.StrEnum):
+class CheckState(enum.StrEnum):
     PASS = "pass"
     FAIL = "fail"
     SKIPPED = "skipped"
@@ -45,7 +45,7 @@ class State(enum.StrEnum):
 @dataclass(frozen=True, slots=True)
 class Finding:
     check: str
-    state: State
+    state: CheckState
     detail: str
     seconds: float
 
@@ -71,12 +71,12 @@ def examine(
     for name, check in checks(store_uri, device, rate_seconds, names):
         started = time.monotonic()
         try:
-            state, detail = State.PASS, check()
+            state, detail = CheckState.PASS, check()
         except Skipped as reason:
-            state, detail = State.SKIPPED, str(reason)
+            state, detail = CheckState.SKIPPED, str(reason)
         except Exception as error:  # whatever it is, it is a finding, and the other checks go on
             told = str(error) if isinstance(error, Failed) else f"{type(error).__name__}: {error}"
-            state, detail = State.FAIL, " ".join(told.split())
+            state, detail = CheckState.FAIL, " ".join(told.split())
         yield Finding(name, state, detail, time.monotonic() - started)
 
 

@@ -12,7 +12,7 @@ LINE_SECONDS = 10.0
 
 
 @dataclass
-class Tally:
+class ProgressCount:
     """One sweep's counts."""
 
     total: int = 0
@@ -32,10 +32,10 @@ class Tally:
 class Progress:
     """Counts per sweep, the rate, the time left, the newest results."""
 
-    tallies: dict[str, Tally]
+    tallies: dict[str, ProgressCount]
     remaining_seconds: float
     """Estimated worker-seconds of what is still to do."""
-    overall: Tally = field(default_factory=Tally)
+    overall: ProgressCount = field(default_factory=ProgressCount)
     """A trial that several sweeps ask for counts in each of them, and here once."""
     started: float = field(default_factory=time.monotonic)
     num_finished: int = 0
@@ -65,7 +65,7 @@ class Progress:
         for tally in self._counting(sweeps):
             tally.failed += 1
 
-    def _counting(self, sweeps: tuple[str, ...]) -> list[Tally]:
+    def _counting(self, sweeps: tuple[str, ...]) -> list[ProgressCount]:
         """Those that count a trial of these sweeps."""
         return [self.overall, *(self.tallies[name] for name in sweeps)]
 

@@ -12,17 +12,17 @@ from datetime import UTC, datetime
 from typing import Any
 
 from orch.core.errors import OrchError
-from orch.planning.plan import Plan, PlannedTrial, State, make_plan
+from orch.planning.plan import Plan, PlannedTrial, TrialState, make_plan
 from orch.running.failures import Failure
 from orch.running.lease import Lease
 from orch.running.packs import make_packs
-from orch.running.progress import Display, Progress, Tally, duration
+from orch.running.progress import Display, Progress, ProgressCount, duration
 from orch.running.session import Options, Session, check_holders, compacting, interruptible
 from orch.running.units import Turn, Work
 from orch.store import Store
 from orch.sweeps.registry import read_files
 from orch.sweeps.trial import Trial
-from orch.usercode import OwnCode, in_use, use
+from orch.usercode import UserCode, in_use, use
 from orch.usercode.stored_code import find, keep
 
 LONG_SECONDS = 24 * 3600
@@ -36,7 +36,7 @@ class Request:
     sweeps: tuple[str, ...]
     scale: str
     where: tuple[str, ...] = ()
-    code: tuple[OwnCode, ...] = ()
+    code: tuple[UserCode, ...] = ()
     """Files of the user's, as they were when it was asked for."""
 
     @classmethod
@@ -56,7 +56,7 @@ class Request:
 
 
 @dataclass
-class Summary:
+class RunSummary:
     """What a run of sweeps came to."""
 
     finished: int
@@ -70,7 +70,7 @@ class Summary:
     """All that was asked for, done before or now."""
 
 
-def run_sweeps(requests: Sequence[Request], store: Store, options: Options, say: Callable[[str], None]) -> Summary:
+def run_sweeps(requests: Sequence[Request], store: Store, options: Options, say: Callable[[str], None]) -> RunSummary:
     """Run whatever of these the store lacks. Safe to stop at any moment and to repeat."""
     from orch.running.machines import connect, disconnect
 
@@ -82,7 +82,7 @@ def run_sweeps(requests: Sequence[Request], store: Store, options: Options, say:
     if not todo:
         waiting = sum(plan.num_waiting for plan in plans)
         ids = _asked_for(plans)
-        return Summary(finished=0, failed={}, left=0, waiting=waiting, seconds=0.0, stopped="", trial_ids=ids)
+        return RunSummary(finished=0, failed={}, left=0, waiting=waiting, seconds=0.0, stopped="", trial_ids=ids)
     if not options.join:
         check_holders(store, "wait for it, or share the work with --join")
     started = time.monotonic()
@@ -170,7 +170,7 @@ def find_trial(store: Store, trial_id: str) -> Trial:
     return known[matching[0]]
 
 
-def _notify(command: str, summary: Summary) -> None:
+def _notify(command: str, summary: RunSummary) -> None:
     facts = {
         "ORCH_FINISHED": str(summary.finished),
         "ORCH_FAILED": str(sum(summary.failed.values())),
@@ -203,7 +203,7 @@ class _Session(Session):
         self._done: set[str] = set()
         self._looked_at = -LOOK_SECONDS
 
-    def run(self) -> Summary:
+    def run(self) -> RunSummary:
         from orch.running import driver
 
         attempted: set[str] = set()
@@ -232,23 +232,23 @@ class _Session(Session):
                     break
         return self.summary(self._stopped)
 
-    def summary(self, stopped: str) -> Summary:
+    def summary(self, stopped: str) -> RunSummary:
         failed = dict(Counter(self._failed.values()))
         left = max(0, len(_to_do(self._plans)) - len(self._failed))
         waiting = sum(plan.num_waiting for plan in self._plans)
         self.log.event("sweep ended", finished=self._num_finished, failed=failed, left=left, stopped=stopped)
-        return Summary(self._num_finished, failed, left, waiting, 0.0, stopped, _asked_for(self._plans))
+        return RunSummary(self._num_finished, failed, left, waiting, 0.0, stopped, _asked_for(self._plans))
 
     def _start_display(self, todo: dict[str, PlannedTrial]) -> None:
-        tallies: dict[str, Tally] = {}
+        tallies: dict[str, ProgressCount] = {}
         asked = [planned for plan in self._plans for planned in plan.trials]
         for planned in asked:
             for name in planned.sweeps:
-                tallies.setdefault(name, Tally()).expect(planned.state == State.DONE)
-        overall = Tally()
+                tallies.setdefault(name, ProgressCount()).expect(planned.state == TrialState.DONE)
+        overall = ProgressCount()
         # Trials that wait have no id yet; of the others each counts once.
         for planned in {planned.id or place: planned for place, planned in enumerate(asked)}.values():
-            overall.expect(planned.state == State.DONE)
+            overall.expect(planned.state == TrialState.DONE)
         seconds = sum(planned.seconds for planned in todo.values())
         self._todo = todo
         self._progress = Progress(tallies, seconds, overall)

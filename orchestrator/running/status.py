@@ -24,7 +24,7 @@ class SweepStatus:
 
 
 @dataclass(frozen=True)
-class Status:
+class StoreStatus:
     location: str
     sweeps: list[SweepStatus]
     drivers: list[str]
@@ -36,7 +36,7 @@ class Status:
         return asdict(self)
 
 
-def read_status(store: Store) -> Status:
+def read_status(store: Store) -> StoreStatus:
     alive = [driver for driver in drivers(store) if driver.alive]
     claimed = frozenset().union(*(driver.claims for driver in alive))
     done, failed = store.done(), failed_trials(store)
@@ -62,7 +62,7 @@ def read_status(store: Store) -> Status:
     finished, pace = _pace(store)
     seconds_left = sum(missing_seconds.values()) / pace if alive and pace else None
     described = [driver.description for driver in alive]
-    return Status(store.location, sweeps, described, _workers(store, alive), finished, seconds_left)
+    return StoreStatus(store.location, sweeps, described, _workers(store, alive), finished, seconds_left)
 
 
 def _pace(store: Store) -> tuple[int, float | None]:

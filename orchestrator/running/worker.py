@@ -19,7 +19,7 @@ from orch.running.log import worker_log
 from orch.store import Outcome, Store, curve_rows, trial_row
 from orch.sweeps.result import CurvePoint, StopReason
 from orch.sweeps.trial import Trial
-from orch.usercode import OwnCode, use
+from orch.usercode import UserCode, use
 
 CHECKPOINT_COST = 0.05
 """Checkpoints may take at most this share of the time: large models are checkpointed less often."""
@@ -44,7 +44,7 @@ class Unit(TypedDict):
     training: str
     """`module:function` that opens a training: see `open_training`."""
     code: list[dict[str, Any]]
-    """Files of the user's that define their models or tasks: see `OwnCode`."""
+    """Files of the user's that define their models or tasks: see `UserCode`."""
     git_commit: str | None
     git_dirty: bool | None
 
@@ -117,7 +117,7 @@ class UnitRun:
             self._write_attempt(trial_id, "start")
         self._log = worker_log(self._store)
         try:
-            use(OwnCode.from_dict(values) for values in unit["code"])
+            use(UserCode.from_dict(values) for values in unit["code"])
             self._trials = [Trial.from_dict(values) for values in unit["trials"]]
             self._later = self._by_step()
             self._training = self._open_training()

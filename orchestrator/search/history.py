@@ -14,7 +14,7 @@ from typing import Any
 
 from orch.core.errors import OrchError
 from orch.search.space import Params, canonical_point
-from orch.search.spec import Question
+from orch.search.spec import SearchSpec
 from orch.store import Store
 
 FOLDER = "searches"
@@ -142,22 +142,22 @@ class History:
         self._told[point.name] = told
 
 
-def record_question(store: Store, question: Question, num_points: int) -> None:
+def record_question(store: Store, question: SearchSpec, num_points: int) -> None:
     """So that the search can be shown and gone on with; the number of points may grow."""
     at = datetime.now(UTC).isoformat(timespec="seconds")
     values = {"question": question.to_dict(), "points": num_points, "at": at}
     store.put_json(f"{FOLDER}/{question.id}/search.json", values)
 
 
-def recorded_searches(store: Store, name: str | None = None) -> dict[str, tuple[Question, int]]:
-    """Question and number of points of every search in the store, or of those whose id begins like this."""
+def recorded_searches(store: Store, name: str | None = None) -> dict[str, tuple[SearchSpec, int]]:
+    """SearchSpec and number of points of every search in the store, or of those whose id begins like this."""
     found = {}
     for path in store.list_files(FOLDER):
         search_id = path.split("/")[1]
         if path.endswith("/search.json") and search_id.startswith(name or ""):
             values = store.get_json(path)
             if values is not None:
-                found[search_id] = values["at"], Question.from_dict(values["question"]), values["points"]
+                found[search_id] = values["at"], SearchSpec.from_dict(values["question"]), values["points"]
     if name and not found:
         raise OrchError(f"no search on {store.location} begins with {name!r}: orch search --show lists all")
     in_order = sorted(found.items(), key=lambda item: item[1][0])

@@ -7,14 +7,14 @@ from typing import Any
 from orch.core.errors import OrchError
 from orch.search.history import History, Point, PointState, Told, recorded_searches
 from orch.search.run import make_strategy
-from orch.search.smallest import Comparison, Smallest, compare
+from orch.search.smallest import Smallest, StrategyComparison, compare
 from orch.search.space import describe_point
-from orch.search.spec import Question
+from orch.search.spec import SearchSpec
 from orch.store import Store
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SmallestAnswer:
     """To `smallest`: the value found, the one below it, and what other ways would have cost."""
 
     name: str
@@ -25,18 +25,18 @@ class Answer:
     """Points of larger values that miss the level all the same."""
     settled: bool
     """Whether the value below was trained to the end, or there is none."""
-    comparison: Comparison
+    comparison: StrategyComparison
 
 
 @dataclass(frozen=True, slots=True)
 class SearchReport:
     search_id: str
-    question: Question
+    question: SearchSpec
     told: list[Told]
     under_way: list[Point]
     spent: int
     """Training steps, of pruned points too."""
-    answer: Answer | None
+    answer: SmallestAnswer | None
 
     @property
     def best_first(self) -> list[Told]:
@@ -146,7 +146,7 @@ def read_searches(store: Store, name: str | None = None) -> list[SearchReport]:
     return [read_search(store, question, points, search_id) for search_id, (question, points) in searches.items()]
 
 
-def read_search(store: Store, question: Question, num_points: int, search_id: str | None = None) -> SearchReport:
+def read_search(store: Store, question: SearchSpec, num_points: int, search_id: str | None = None) -> SearchReport:
     history = History(store, search_id or question.id)
     told = history.told
     strategy = make_strategy(question, num_points)
@@ -154,7 +154,7 @@ def read_search(store: Store, question: Question, num_points: int, search_id: st
     return SearchReport(history.search_id, question, told, history.under_way, history.spent, answer)
 
 
-def _answer(store: Store, question: Question, strategy: Smallest, told: Sequence[Told]) -> Answer:
+def _answer(store: Store, question: SearchSpec, strategy: Smallest, told: Sequence[Told]) -> SmallestAnswer:
     known = strategy.bracket(told)
     found = strategy.answer(told)
     place = known.reaching
@@ -166,7 +166,7 @@ def _answer(store: Store, question: Question, strategy: Smallest, told: Sequence
     }
     budgets = question.most_steps * question.num_seeds * max(strategy.points_at)
     comparison = compare(strategy, steps, budgets, place)
-    return Answer(
+    return SmallestAnswer(
         strategy.name, found, best_below, _out_of_order(strategy, told), strategy.is_settled(told), comparison
     )
 
@@ -181,7 +181,7 @@ def _out_of_order(strategy: Smallest, told: Sequence[Told]) -> list[Told]:
     ]
 
 
-def _mean_steps(store: Store, question: Question, strategy: Smallest, told: Sequence[Told]) -> Mapping[int, float]:
+def _mean_steps(store: Store, question: SearchSpec, strategy: Smallest, told: Sequence[Told]) -> Mapping[int, float]:
     """Of values that were trained to the end, by this search or, where nothing else is varied, by anyone."""
     found: dict[int, list[int]] = {}
     for each in told:

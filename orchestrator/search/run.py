@@ -8,10 +8,10 @@ from orch.core.errors import OrchError
 from orch.running.lease import Lease
 from orch.running.session import Options, check_holders
 from orch.search.history import History, record_question
-from orch.search.search_session import SearchSession, Summary
+from orch.search.search_session import SearchSession, SearchSummary
 from orch.search.smallest import Smallest
 from orch.search.space import Params
-from orch.search.spec import MOST_LOOKED_AT, Question
+from orch.search.spec import MOST_LOOKED_AT, SearchSpec
 from orch.search.strategy import Best, Strategy
 from orch.store import Store
 
@@ -20,13 +20,13 @@ POINTS_PER_VALUE = 5
 """With `smallest`, of each value, where other settings are varied beside it."""
 
 
-def default_points(question: Question) -> int:
+def default_points(question: SearchSpec) -> int:
     if question.smallest is None:
         return POINTS
     return POINTS_PER_VALUE if len(question.space.dimensions) > 1 else 1
 
 
-def make_strategy(question: Question, num_points: int) -> Strategy:
+def make_strategy(question: SearchSpec, num_points: int) -> Strategy:
     """`num_points` in all, or, to find the smallest value of a setting, for each of its values."""
     level = question.smallest
     if level is None:
@@ -41,7 +41,7 @@ def make_strategy(question: Question, num_points: int) -> Strategy:
     return Smallest(level.name, points_at, level.at_least)
 
 
-def _is_valid(question: Question, params: Params) -> bool:
+def _is_valid(question: SearchSpec, params: Params) -> bool:
     try:
         return bool(question.trials(params))
     except OrchError:
@@ -49,8 +49,8 @@ def _is_valid(question: Question, params: Params) -> bool:
 
 
 def run_search(
-    question: Question, num_points: int, store: Store, options: Options, say: Callable[[str], None]
-) -> Summary:
+    question: SearchSpec, num_points: int, store: Store, options: Options, say: Callable[[str], None]
+) -> SearchSummary:
     """Train what the search still lacks."""
     from orch.running.machines import connect, disconnect
 

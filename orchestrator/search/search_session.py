@@ -7,14 +7,14 @@ from typing import Any
 from orch.core.errors import OrchError
 from orch.running.failures import Failure
 from orch.running.lease import Lease
-from orch.running.progress import Display, Progress, Tally
+from orch.running.progress import Display, Progress, ProgressCount
 from orch.running.session import Options, Session, compacting, interruptible
 from orch.running.units import Turn, Work
 from orch.search.history import History, Point, PointState, Told
 from orch.search.objective import COLUMNS
 from orch.search.points import PointWork
 from orch.search.space import Params, describe_point
-from orch.search.spec import Question
+from orch.search.spec import SearchSpec
 from orch.search.strategy import Ask, Strategy
 from orch.search.validations import at_rungs, combined
 from orch.store import Store
@@ -24,7 +24,7 @@ MOST_PROPOSALS = 50
 
 
 @dataclass
-class Summary:
+class SearchSummary:
     """What a run of a search came to."""
 
     told: int
@@ -54,7 +54,7 @@ class SearchSession(Session):
 
     def __init__(
         self,
-        question: Question,
+        question: SearchSpec,
         strategy: Strategy,
         history: History,
         store: Store,
@@ -80,11 +80,11 @@ class SearchSession(Session):
                 self._again.append(Point(self._history.num_asked + 1, told.params))
                 self._history.ask(self._again[-1])
         self._flying: dict[str, Point] = {}
-        self._progress = _Progress({question.id: Tally(total=strategy.num_points)}, 0.0)
+        self._progress = _Progress({question.id: ProgressCount(total=strategy.num_points)}, 0.0)
         self._display = Display(self._progress, quiet=options.quiet)
         self._show_counts()
 
-    def run(self) -> Summary:
+    def run(self) -> SearchSummary:
         from orch.search import tuning
 
         self.log.event("search started", search=self._question.id, machines=self._machines.description)
@@ -92,7 +92,7 @@ class SearchSession(Session):
             tuning.run(self._question, self._rungs, self.run_options(), self._machines, self)
         failed = sum(told.state is PointState.FAILED for told in self._history.told)
         self.log.event("search ended", told=self._num_told, failed=failed, stopped=self._stopped)
-        return Summary(self._num_told, failed, 0.0, self._stopped)
+        return SearchSummary(self._num_told, failed, 0.0, self._stopped)
 
     # Where points come from.
 

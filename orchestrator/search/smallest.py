@@ -109,7 +109,7 @@ def _middle_of_widest_gap(places: Sequence[int]) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class StrategyComparison:
     """Training steps of other ways to the same answer."""
 
     full_grid: int
@@ -119,7 +119,7 @@ class Comparison:
     that was, else with their whole budget."""
 
 
-def compare(strategy: Smallest, steps: Mapping[int, int], budget: int, answer: int) -> Comparison:
+def compare(strategy: Smallest, steps: Mapping[int, int], budget: int, answer: int) -> StrategyComparison:
     """`steps` are those of values trained to the end, by their place; `answer` is a place, or one past the list."""
     costs = []
     for place in range(len(strategy.values)):
@@ -131,4 +131,4 @@ def compare(strategy: Smallest, steps: Mapping[int, int], budget: int, answer: i
         middle = low + (high - low) // 2
         bisection += costs[middle]
         low, high = (low, middle) if middle >= answer else (middle, high)
-    return Comparison(sum(costs), bisection, len(costs) - len(steps))
+    return StrategyComparison(sum(costs), bisection, len(costs) - len(steps))

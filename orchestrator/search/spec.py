@@ -28,7 +28,7 @@ class Level:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class SearchSpec:
     task: str
     model: str
     fixed: Mapping[str, Any]
@@ -151,7 +151,7 @@ class Question:
         }
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "Question":
+    def from_dict(cls, values: Mapping[str, Any]) -> "SearchSpec":
         task, model, fixed = values["task"], values["model"], values["fixed"]
         level = values["smallest"]
         return cls(

@@ -26,11 +26,11 @@ from orch.search.history import Point, PointState, Told
 from orch.search.point_run import PointRun
 from orch.search.points import Points, PointWork
 from orch.search.space import Dimension, Params, Space, Value
-from orch.search.spec import REDUCTION, Question
+from orch.search.spec import REDUCTION, SearchSpec
 
 
 def suggest(
-    question: Question, told: Sequence[Told], under_way: Sequence[Point], fixed: Mapping[str, Value], turn: int
+    question: SearchSpec, told: Sequence[Told], under_way: Sequence[Point], fixed: Mapping[str, Value], turn: int
 ) -> Params:
     """A point with these values, the others by Optuna's tree of Parzen estimators. `turn` tells apart the proposals
     made of one history: they may be points that it knows."""
@@ -135,7 +135,7 @@ class PointsRun(driver.Run):
     listener: Points
 
     def __init__(
-        self, question: Question, rungs: Rungs, options: driver.RunOptions, machines: Machines, points: Points
+        self, question: SearchSpec, rungs: Rungs, options: driver.RunOptions, machines: Machines, points: Points
     ):
         super().__init__(deque(), options, machines, points)
         self._question, self._rungs = question, rungs
@@ -221,7 +221,7 @@ class PointWorker(driver.Worker):
         return super().reset_config(new_config)
 
 
-def run(question: Question, rungs: Rungs, options: driver.RunOptions, machines: Machines, points: Points) -> None:
+def run(question: SearchSpec, rungs: Rungs, options: driver.RunOptions, machines: Machines, points: Points) -> None:
     """Train points until there are no more or the listener says stop."""
     state = PointsRun(question, rungs, options, machines, points)
     driver.fit(state, PointWorker, _Pruning(options.driver_id))

@@ -76,9 +76,9 @@ def read_files(names: Iterable[str]) -> list[str]:
     paths = [name for name in names if name.endswith(".py")]
     if not paths:
         return names
-    from orch.usercode import OwnCode, all_problems, use
+    from orch.usercode import UserCode, all_problems, use
 
-    codes = dict(zip(paths, all_problems(OwnCode.read, paths), strict=True))
+    codes = dict(zip(paths, all_problems(UserCode.read, paths), strict=True))
     use(codes.values())
     return [codes[name].name if name in codes else name for name in names]
 

@@ -5,6 +5,6 @@ of it. The hash of the text is the revision of the models and tasks that it defi
 """
 
 from orch.usercode.activation import behind, in_use, outdated, use
-from orch.usercode.code import OwnCode, all_problems
+from orch.usercode.code import UserCode, all_problems
 
-__all__ = ["OwnCode", "all_problems", "behind", "in_use", "outdated", "use"]
+__all__ = ["UserCode", "all_problems", "behind", "in_use", "outdated", "use"]

@@ -7,14 +7,14 @@ from orch import models, tasks
 from orch.core.errors import InvalidCode
 from orch.sweeps import registry as sweeps
 from orch.sweeps.trial import Trial
-from orch.usercode.code import OwnCode, all_problems
+from orch.usercode.code import UserCode, all_problems
 from orch.usercode.loading import Loaded, code_of, load
-from orch.usercode.user_sweep import OwnSweep
+from orch.usercode.user_sweep import UserSweep
 
 _IN_USE: list[Loaded] = []
 
 
-def use(codes: Iterable[OwnCode]) -> None:
+def use(codes: Iterable[UserCode]) -> None:
     """From now on exactly these. What is wrong with them, or clashes, is told at once, and then nothing changes."""
     wanted = all_problems(load, dict.fromkeys(codes))
     if wanted == _IN_USE:
@@ -39,11 +39,11 @@ def use(codes: Iterable[OwnCode]) -> None:
     _IN_USE[:] = wanted
 
 
-def in_use() -> tuple[OwnCode, ...]:
+def in_use() -> tuple[UserCode, ...]:
     return tuple(loaded.code for loaded in _IN_USE)
 
 
-def behind(trials: Iterable[Trial]) -> list[OwnCode]:
+def behind(trials: Iterable[Trial]) -> list[UserCode]:
     """The code that defines the models and tasks of these trials, as far as it is the user's."""
     kinds = dict.fromkeys(type(part) for trial in trials for part in (trial.task, trial.model))
     return list(dict.fromkeys(code for code in map(code_of, kinds) if code is not None))
@@ -57,7 +57,7 @@ def outdated(registry: Mapping[str, type[Any]], part: Mapping[str, Any], revisio
 
 
 def _named(loaded: Loaded) -> Iterator[tuple[str, str, Any]]:
-    yield "sweep", loaded.code.name, OwnSweep(loaded.code.name, loaded.sweep.__name__, loaded.code)
+    yield "sweep", loaded.code.name, UserSweep(loaded.code.name, loaded.sweep.__name__, loaded.code)
     yield from (("task", name, value) for name, value in loaded.tasks.items())
     yield from (("model", name, value) for name, value in loaded.models.items())
 

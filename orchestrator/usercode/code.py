@@ -19,14 +19,14 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 
 @dataclass(frozen=True, slots=True)
-class OwnCode:
+class UserCode:
     """Equal texts are equal codes, wherever they were read."""
 
     files: tuple[tuple[str, str], ...]
     """Name and text of each file; the sweep itself comes first."""
 
     @classmethod
-    def read(cls, path: str | Path) -> "OwnCode":
+    def read(cls, path: str | Path) -> "UserCode":
         """The file, and all beside it that it and they import with a dot, as in `from .network import Network`."""
         path = Path(path)
         if not _NAME.fullmatch(path.stem):
@@ -47,7 +47,7 @@ class OwnCode:
         return cls(tuple(files.items()))
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "OwnCode":
+    def from_dict(cls, values: Mapping[str, Any]) -> "UserCode":
         return cls(tuple((name, text) for name, text in values["files"]))
 
     def to_dict(self) -> dict[str, Any]:

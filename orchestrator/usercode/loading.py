@@ -16,11 +16,11 @@ from orch.core.errors import InvalidCode, OrchError
 from orch.models import ModelConfig
 from orch.tasks import Task
 from orch.usercode import checks
-from orch.usercode.code import SUFFIX, OwnCode
+from orch.usercode.code import SUFFIX, UserCode
 from orch.usercode.revision import revision
 
 _PREFIX = "orch_own_"
-_CODES: dict[str, OwnCode] = {}
+_CODES: dict[str, UserCode] = {}
 """By package: all that was ever run in this process."""
 
 
@@ -28,14 +28,14 @@ _CODES: dict[str, OwnCode] = {}
 class Loaded:
     """What a file of the user's defines."""
 
-    code: OwnCode
+    code: UserCode
     sweep: ModuleType
     models: dict[str, type[ModelConfig]]
     tasks: dict[str, type[Task]]
 
 
 @functools.cache
-def load(code: OwnCode) -> Loaded:
+def load(code: UserCode) -> Loaded:
     """Run it, once in a process; an error says in which file and line it went wrong."""
     package = f"{_PREFIX}{code.digest}"
     _CODES[package] = code
@@ -64,13 +64,13 @@ def load(code: OwnCode) -> Loaded:
     )
 
 
-def code_of(kind: type) -> OwnCode | None:
+def code_of(kind: type) -> UserCode | None:
     """The code that defines a class; nothing for one that is not the user's."""
     return _CODES.get(kind.__module__.partition(".")[0])
 
 
 @contextmanager
-def explained(code: OwnCode) -> Iterator[None]:
+def explained(code: UserCode) -> Iterator[None]:
     """What goes wrong in the user's code as sentences that name its file and line."""
     try:
         yield
@@ -86,7 +86,7 @@ def explained(code: OwnCode) -> Iterator[None]:
         raise InvalidCode([f"{place}: {type(error).__name__}: {reason}: mend it"]) from error
 
 
-def _folder(code: OwnCode) -> str:
+def _folder(code: UserCode) -> str:
     """Stands before the names of files in tracebacks. There is no such folder: lines are shown as they were run."""
     return f"own-{code.digest}/"
 

@@ -3,14 +3,14 @@
 import ast
 import hashlib
 
-from orch.usercode.code import SUFFIX, OwnCode, imports
+from orch.usercode.code import SUFFIX, UserCode, imports
 
 BITS = 48
 """Fits the store's columns, and stays exact where numbers are floats: in JSON, in pandas beside nulls."""
 _ASKING = {"TITLE", "REPRODUCES", "cells"}
 
 
-def revision(code: OwnCode, file: str) -> int:
+def revision(code: UserCode, file: str) -> int:
     """Of the models and tasks that a file defines: from its text and the texts of those files that it imports.
 
     The names of the files do not count, nor does what only asks for trials: see `_what_trains`.

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from orch.core.errors import OrchError
-from orch.usercode.code import OwnCode
+from orch.usercode.code import UserCode
 from orch.usercode.loading import load
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 FOLDER = "code"
 
 
-def keep(store: "Store", codes: Iterable[OwnCode]) -> list[str]:
+def keep(store: "Store", codes: Iterable[UserCode]) -> list[str]:
     """Under its digest, with the revisions of what it defines; the digests."""
     digests = []
     for code in codes:
@@ -30,7 +30,7 @@ def keep(store: "Store", codes: Iterable[OwnCode]) -> list[str]:
     return digests
 
 
-def find(store: "Store", digests: Iterable[str], sweep: str) -> tuple[OwnCode, ...]:
+def find(store: "Store", digests: Iterable[str], sweep: str) -> tuple[UserCode, ...]:
     """The code that `keep` was given, for a sweep of that name."""
     found = []
     for digest in digests:
@@ -39,21 +39,21 @@ def find(store: "Store", digests: Iterable[str], sweep: str) -> tuple[OwnCode, .
             raise OrchError(
                 f"the code of {sweep} is no longer in the store at {store.location}: run orch sweep with its file again"
             )
-        found.append(OwnCode.from_dict(values))
+        found.append(UserCode.from_dict(values))
     return tuple(found)
 
 
-def find_for(store: "Store", trial_id: str) -> tuple[OwnCode, ...]:
+def find_for(store: "Store", trial_id: str) -> tuple[UserCode, ...]:
     """The code that a finished trial was trained with; nothing if its model and task are built in."""
     columns = ["trial_id", "model", "model_revision", "task", "task_revision"]
     row = next((row for row in store.read("trials", columns).to_pylist() if row["trial_id"] == trial_id), None)
     if row is None:
         return ()
-    defines: dict[OwnCode, set[str]] = {}
+    defines: dict[UserCode, set[str]] = {}
     for values in store.list_json(FOLDER).values():
         kinds = {kind for kind in ("model", "task") if values[f"{kind}s"].get(row[kind]) == row[f"{kind}_revision"]}
-        defines[OwnCode.from_dict(values)] = kinds
-    chosen: dict[OwnCode, set[str]] = {}
+        defines[UserCode.from_dict(values)] = kinds
+    chosen: dict[UserCode, set[str]] = {}
     for code, kinds in sorted(defines.items(), key=lambda item: -len(item[1])):
         if kinds - set().union(*chosen.values()):
             chosen[code] = kinds

@@ -10,13 +10,13 @@ from orch.sweeps.cell import Cell
 from orch.sweeps.registry import Sweep
 from orch.sweeps.scales import Scale
 from orch.sweeps.selection import Results
-from orch.usercode.code import OwnCode
+from orch.usercode.code import UserCode
 from orch.usercode.loading import explained
 
 
 @dataclass(frozen=True, slots=True)
-class OwnSweep(Sweep):
-    code: OwnCode
+class UserSweep(Sweep):
+    code: UserCode
 
     @property
     def in_all(self) -> bool:

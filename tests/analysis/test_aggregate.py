@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from orch.analysis.aggregate import COLUMNS, Status, summarise
+from orch.analysis.aggregate import COLUMNS, CellStatus, summarise
 from orch.store.columns import SCHEMAS
 from tests.analysis.invented import invented_row
 
@@ -64,11 +64,11 @@ def test_a_trial_that_diverged_counts_as_it_scored():
 @pytest.mark.parametrize(
     ("num_done", "num_failed", "status", "remark"),
     [
-        (9, 0, Status.COMPLETE, ""),
-        (4, 0, Status.PARTIAL, "partial: 4 of 9 trials"),
-        (4, 2, Status.PARTIAL, "partial: 4 of 9 trials, 2 failed"),
-        (0, 3, Status.FAILED, "failed: 0 of 9 trials"),
-        (0, 0, Status.MISSING, "missing: 0 of 9 trials"),
+        (9, 0, CellStatus.COMPLETE, ""),
+        (4, 0, CellStatus.PARTIAL, "partial: 4 of 9 trials"),
+        (4, 2, CellStatus.PARTIAL, "partial: 4 of 9 trials, 2 failed"),
+        (0, 3, CellStatus.FAILED, "failed: 0 of 9 trials"),
+        (0, 0, CellStatus.MISSING, "missing: 0 of 9 trials"),
     ],
 )
 def test_what_is_not_complete_says_so(num_done, num_failed, status, remark):
@@ -78,4 +78,4 @@ def test_what_is_not_complete_says_so(num_done, num_failed, status, remark):
 
 
 def test_a_cell_without_a_plan_is_what_it_has():
-    assert summarise([invented_row()]).status is Status.COMPLETE
+    assert summarise([invented_row()]).status is CellStatus.COMPLETE

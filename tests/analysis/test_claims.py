@@ -16,7 +16,7 @@ from safetensors.numpy import save
 from orch import analysis
 from orch.analysis.claims import CLAIMS, DEMO, Claim, Verdict, ask_published, ask_store, evidence_text, verdict_text
 from orch.analysis.claims.comparing import Exceeds, NoWorse
-from orch.analysis.claims.condition import Outcome, number
+from orch.analysis.claims.condition import ConditionState, number
 from orch.analysis.claims.evidence import Answer, Evidence, Question, store_evidence
 from orch.analysis.claims.verdict import Judgement, judge
 from orch.analysis.figures import figures
@@ -71,11 +71,13 @@ def test_every_claim_holds_on_the_published_numbers_in_all_of_its_scope(claim):
     judgement = ask_published([claim])[0]
     outcomes = {finding.outcome for part in judgement.readings[0].parts for finding in part.findings}
     if claim.published:
-        assert outcomes == {Outcome.HOLDS}
+        assert outcomes == {ConditionState.HOLDS}
         assert judgement.verdict is Verdict.SUPPORTED
         assert set(judgement.moduli) <= set(claim.moduli)
     else:
-        assert outcomes == {Outcome.MISSING}, "it is exempt because nothing is published, and for no other reason"
+        assert outcomes == {ConditionState.MISSING}, (
+            "it is exempt because nothing is published, and for no other reason"
+        )
         assert judgement.verdict is Verdict.NOT_ENOUGH
 
 
@@ -211,16 +213,16 @@ FIRST, SECOND = (Question("main", Key("state_machine", model, modulus=5)) for mo
     ("condition", "first", "second", "outcome"),
     [
         # A star is an accuracy with learning rates still to be tried: they can only add to it.
-        (Exceeds, "0.9*", "0.5", Outcome.HOLDS),
-        (Exceeds, "0.9", "0.5*", Outcome.MISSING),
-        (Exceeds, "0.5", "0.5*", Outcome.VIOLATED),
-        (Exceeds, "0.5*", "0.5", Outcome.MISSING),
-        (Exceeds, "0.5*", "0.98*", Outcome.VIOLATED),
-        (NoWorse, "1.0*", "1.0*", Outcome.HOLDS),
-        (NoWorse, "0.6*", "0.6", Outcome.HOLDS),
-        (NoWorse, "0.6", "0.6*", Outcome.MISSING),
-        (NoWorse, "0.3", "0.6*", Outcome.VIOLATED),
-        (NoWorse, "0.3*", "0.6", Outcome.MISSING),
+        (Exceeds, "0.9*", "0.5", ConditionState.HOLDS),
+        (Exceeds, "0.9", "0.5*", ConditionState.MISSING),
+        (Exceeds, "0.5", "0.5*", ConditionState.VIOLATED),
+        (Exceeds, "0.5*", "0.5", ConditionState.MISSING),
+        (Exceeds, "0.5*", "0.98*", ConditionState.VIOLATED),
+        (NoWorse, "1.0*", "1.0*", ConditionState.HOLDS),
+        (NoWorse, "0.6*", "0.6", ConditionState.HOLDS),
+        (NoWorse, "0.6", "0.6*", ConditionState.MISSING),
+        (NoWorse, "0.3", "0.6*", ConditionState.VIOLATED),
+        (NoWorse, "0.3*", "0.6", ConditionState.MISSING),
     ],
 )
 def test_two_models_are_compared_as_soon_as_no_learning_rate_can_change_it(condition, first, second, outcome):

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from orch.analysis.aggregate import METRICS, Status
+from orch.analysis.aggregate import METRICS, CellStatus
 from orch.analysis.agreement import agreement, disagreements
 from orch.analysis.comparison import compare
 from orch.analysis.published import TABLES
@@ -91,7 +91,7 @@ def test_two_readings_stand_beside_one_published_number():
 def test_ours_is_the_best_and_the_difference_is_ours_less_the_published():
     first = compare(SMOKE, {}, tables=["dihedral"])[0]
     (trial_id,) = first.trial_ids
-    assert (first.ours, first.difference, first.summary.status) == (None, None, Status.MISSING)
+    assert (first.ours, first.difference, first.summary.status) == (None, None, CellStatus.MISSING)
     row = invented_row(trial_id, validation_accuracy=0.75)
     found = compare(SMOKE, {trial_id: row}, tables=["dihedral"])[0]
     assert (found.published.accuracy, found.ours, found.difference) == (1.0, 0.75, -0.25)
@@ -100,9 +100,9 @@ def test_ours_is_the_best_and_the_difference_is_ours_less_the_published():
 def test_a_failed_trial_that_finished_later_is_not_failed():
     first = compare(SMOKE, {}, tables=["dihedral"])[0]
     (trial_id,) = first.trial_ids
-    assert compare(SMOKE, {}, {trial_id}, ["dihedral"])[0].summary.status is Status.FAILED
+    assert compare(SMOKE, {}, {trial_id}, ["dihedral"])[0].summary.status is CellStatus.FAILED
     done = compare(SMOKE, {trial_id: invented_row(trial_id)}, {trial_id}, ["dihedral"])[0]
-    assert (done.summary.status, done.summary.num_failed) == (Status.COMPLETE, 0)
+    assert (done.summary.status, done.summary.num_failed) == (CellStatus.COMPLETE, 0)
 
 
 def test_results_equal_to_the_published_agree_everywhere():

@@ -39,7 +39,7 @@ from orch.analysis.figures import (
     svg_element,
 )
 from orch.analysis.figures import data_efficiency as efficiency
-from orch.analysis.figures.entry import Entry, entries
+from orch.analysis.figures.plotted_cell import PlottedCell, entries
 from orch.analysis.figures.saving import to_bytes
 from orch.analysis.figures.style import TEXT_SIZE, looks
 from orch.analysis.published import OOD, published_cells
@@ -273,7 +273,7 @@ def test_curves_are_sorted_and_what_is_not_finite_is_left_out() -> None:
     assert found["b"].accuracies.tolist() == [0, 0.2]
 
 
-def two_seeds() -> Entry:
+def two_seeds() -> PlottedCell:
     cell = PAPER.cell(PAPER.task("modular_addition", 2), PAPER.model("lstm"), learning_rates=[1e-3])
     return dataclasses.replace(entries([cell], finished_rows([cell]))[0], chosen=[{"trial_id": "a"}, {"trial_id": "b"}])
 

@@ -12,7 +12,7 @@ from orch.analysis.aggregate import METRICS
 from orch.analysis.agreement import TOLERANCE, agreement, is_attempted
 from orch.analysis.comparison import compare
 from orch.analysis.report.reproduction import reproduction_section
-from orch.analysis.reproduction import Outcome, reproduction
+from orch.analysis.reproduction import ReproductionState, reproduction
 from orch.analysis.views import REPRODUCED, TALLIES, reproduced_table, tally_table
 from orch.cli import main
 from orch.cli import reproduction as command
@@ -66,7 +66,7 @@ def test_a_trial_that_diverged_did_not_end_as_it_should(planned):
     low = next(each for each in planned if each.published.accuracy < LEARNED)
     found = with_rows(low, *[low.published.accuracy] * 3, stop_reason="diverged")
     assert not is_attempted(found)
-    assert outcomes([found]) == [Outcome.BEGUN]
+    assert outcomes([found]) == [ReproductionState.BEGUN]
 
 
 def test_what_is_published_as_learned_is_attempted_as_soon_as_one_trial_has_learned(planned):
@@ -78,13 +78,13 @@ def test_what_is_published_as_learned_is_attempted_as_soon_as_one_trial_has_lear
 
 def test_ours_are_better_as_soon_as_one_trial_is(planned):
     below = first(planned, accuracy=0.94)
-    assert outcomes([with_rows(below, 1.0)]) == [Outcome.BETTER]
-    assert outcomes([with_rows(below, 0.95)]) == [Outcome.BEGUN]
+    assert outcomes([with_rows(below, 1.0)]) == [ReproductionState.BETTER]
+    assert outcomes([with_rows(below, 0.95)]) == [ReproductionState.BEGUN]
 
 
 def test_one_that_reached_it_in_validation_alone_has_not_reached_it_at_the_length_of_the_test(planned):
     found = with_rows(first(planned, accuracy=1.0), 0.2, validation_accuracy=1.0)
-    assert outcomes([found]) == [Outcome.BEGUN]
+    assert outcomes([found]) == [ReproductionState.BEGUN]
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_the_best_of_what_was_attempted_is_within_better_or_worse(planned, accur
 
 def test_nothing_finished_is_not_begun(planned):
     found = reproduction(planned)
-    assert {each.outcome for each in found.cells} == {Outcome.NOT_BEGUN}
+    assert {each.outcome for each in found.cells} == {ReproductionState.NOT_BEGUN}
     assert (found.total.num_published, found.total.num_attempted, found.total.num_begun) == (600, 0, 0)
 
 
@@ -169,9 +169,9 @@ def test_the_report_and_the_reproduction_count_the_same_reading_of_a_table(plann
 
 def test_worse_is_final_only_when_no_rate_is_left_however_small_the_tolerance(planned):
     high = first(planned, accuracy=1.0)
-    assert outcomes([with_rows(high, 0.97)]) == [Outcome.WITHIN]
-    assert outcomes([with_rows(high, 0.97)], tolerance=0.01) == [Outcome.BEGUN]
-    assert outcomes([with_rows(high, 0.97, 0.97, 0.97)], tolerance=0.01) == [Outcome.WORSE]
+    assert outcomes([with_rows(high, 0.97)]) == [ReproductionState.WITHIN]
+    assert outcomes([with_rows(high, 0.97)], tolerance=0.01) == [ReproductionState.BEGUN]
+    assert outcomes([with_rows(high, 0.97, 0.97, 0.97)], tolerance=0.01) == [ReproductionState.WORSE]
 
 
 def test_a_number_published_twice_counts_in_the_first_table_with_the_nearer_value(planned):
@@ -185,7 +185,7 @@ def test_a_number_published_twice_counts_in_the_first_table_with_the_nearer_valu
         for place, trial_id in enumerate(again.trial_ids)
     }
     found = reproduction(compare(PAPER, rows))
-    [cell] = found.having([Outcome.WITHIN])
+    [cell] = found.having([ReproductionState.WITHIN])
     assert (cell.table, cell.comparison.published.table) == ("main", again.published.table)
     [row] = reproduced_table([cell]).to_pylist()
     assert (row["table"], row["published"], row["also"]) == ("main", 0.12, "0.41 in main")
@@ -255,7 +255,7 @@ def orch(*arguments, expect=0):
 
 def test_the_command_offers_what_the_library_knows():
     assert set(command.SPLITS) == set(METRICS)
-    assert {*command.OUTCOMES, "not begun"} == set(Outcome)
+    assert {*command.OUTCOMES, "not begun"} == set(ReproductionState)
     [tolerance] = [each for each in command.reproduction.params if each.name == "tolerance"]
     assert tolerance.default == TOLERANCE
 

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from orch.cli import main
-from orch.cluster.check import Report, check_launcher
+from orch.cluster.check import LauncherReport, check_launcher
 from tests.cluster.filled import A100, EDITS, LOCAL, SLURM, replace
 from tests.cluster.hosts import ROOT
 
@@ -30,7 +30,7 @@ def _at_home(tmp_path, monkeypatch):
     monkeypatch.setattr(socket.socket, "connect", refuse)
 
 
-def checked(folder: Path, file: Path, *changes: tuple[str, str]) -> Report:
+def checked(folder: Path, file: Path, *changes: tuple[str, str]) -> LauncherReport:
     """What the check has to say of a shipped file, edited and then changed."""
     text = replace(file.read_text(), EDITS[file])
     for change in changes:

@@ -26,7 +26,7 @@ from orch.cluster.shipment import pack, place
 from orch.cluster.tunnel import tunnel
 from orch.core.errors import InvalidSettings
 from orch.store import Store
-from orch.usercode import OwnCode
+from orch.usercode import UserCode
 from tests.cluster.amazon import Amazon
 from tests.cluster.filled import A100, EDITS, LOCAL, SLURM, replace
 from tests.cluster.hosts import ROOT
@@ -128,13 +128,13 @@ def test_a_slurm_script_is_for_sbatch(tmp_path):
 
 
 def test_a_job_gets_the_project_as_it_is_and_the_sweep_file_with_those_beside_it(tmp_path):
-    code = OwnCode.read(ROOT / "examples" / "gated_sweep.py")
+    code = UserCode.read(ROOT / "examples" / "gated_sweep.py")
     pack(tmp_path, [code])
     for path in ("cli/train.py", "models/rnn/network.py", "analysis/published/main.csv", "cluster/setup.sh"):
         assert (tmp_path / "orch" / path).read_bytes() == (ROOT / "src" / "orch" / path).read_bytes()
     assert not [path for path in tmp_path.rglob("*") if path.is_symlink()]
     assert not list(tmp_path.rglob("__pycache__"))
-    assert OwnCode.read(tmp_path / place(code)) == code
+    assert UserCode.read(tmp_path / place(code)) == code
 
 
 def test_ssh_takes_the_key_the_user_and_the_way_of_the_file():

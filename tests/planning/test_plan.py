@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from orch.cli import _options, main
 from orch.core.errors import UnknownName
 from orch.planning.estimate import Basis, Estimator, estimate_seconds
-from orch.planning.plan import State, make_plan
+from orch.planning.plan import TrialState, make_plan
 from orch.store import DEFAULT_STORE, Store, trial_row
 from orch.sweeps.registry import SWEEPS, Sweep
 from orch.sweeps.result import CurvePoint, Result, StopReason
@@ -83,7 +83,9 @@ def test_finished_trials_are_done_and_the_rest_is_to_do(store):
     trials = smoke_trials()
     finish(store, trials[:7])
     plan = make_plan(["main"], "smoke", [], store)
-    assert {trial_id for trial_id, state in states(plan).items() if state == State.DONE} == {t.id for t in trials[:7]}
+    assert {trial_id for trial_id, state in states(plan).items() if state == TrialState.DONE} == {
+        t.id for t in trials[:7]
+    }
     assert plan.counts["to_do"] == 83
 
 
@@ -105,8 +107,8 @@ def test_a_trial_whose_last_attempt_went_wrong_is_failed(store, outcome):
     attempt(store, trial, 0, "start")
     attempt(store, trial, 1, "end", outcome)
     plan = make_plan(["main"], "smoke", [], store)
-    assert states(plan)[trial.id] == State.FAILED
-    assert states(plan)[other.id] == State.TO_DO
+    assert states(plan)[trial.id] == TrialState.FAILED
+    assert states(plan)[other.id] == TrialState.TO_DO
     assert plan.counts["failed"] == 1
 
 
@@ -123,14 +125,14 @@ def test_a_failure_is_forgotten_once_the_trial_was_tried_again(store, later):
     attempt(store, trial, 1, "end", "failed")
     for minute, event, outcome in reversed(later):
         attempt(store, trial, minute, event, outcome)
-    assert states(make_plan(["main"], "smoke", [], store))[trial.id] == State.TO_DO
+    assert states(make_plan(["main"], "smoke", [], store))[trial.id] == TrialState.TO_DO
 
 
 def test_of_a_start_and_an_end_at_one_moment_the_end_is_the_later(store):
     trial = smoke_trials()[0]
     attempt(store, trial, 0, "end", "failed")
     attempt(store, trial, 0, "start")
-    assert states(make_plan(["main"], "smoke", [], store))[trial.id] == State.FAILED
+    assert states(make_plan(["main"], "smoke", [], store))[trial.id] == TrialState.FAILED
 
 
 def test_a_failed_trial_that_has_finished_since_is_done(store):
@@ -138,7 +140,7 @@ def test_a_failed_trial_that_has_finished_since_is_done(store):
     attempt(store, trial, 0, "start")
     attempt(store, trial, 1, "end", "failed")
     finish(store, [trial])
-    assert states(make_plan(["main"], "smoke", [], store))[trial.id] == State.DONE
+    assert states(make_plan(["main"], "smoke", [], store))[trial.id] == TrialState.DONE
 
 
 def test_failed_trials_are_left_to_run_and_done_ones_are_not(store):
@@ -165,7 +167,7 @@ def test_the_parts_of_a_plan_add_up_to_the_whole(store):
     for name, total in plan.counts.items():
         assert sum(row[name] for row in rows) == pytest.approx(total)
     assert sum(plan.hours_by_basis.values()) == pytest.approx(plan.hours)
-    assert plan.counts["trials"] == sum(plan.counts[state.replace(" ", "_")] for state in State)
+    assert plan.counts["trials"] == sum(plan.counts[state.replace(" ", "_")] for state in TrialState)
 
 
 def test_an_unknown_scale_suggests_the_nearest():
@@ -188,7 +190,7 @@ def test_trials_that_other_sweeps_want_are_shared_whether_or_not_those_are_plann
 
 def test_what_waits_is_planned_and_counted_but_not_left_to_run(dependent):
     plan = make_plan(["dependent"], "smoke", [], None)
-    waiting = [planned for planned in plan.trials if planned.state == State.WAITING]
+    waiting = [planned for planned in plan.trials if planned.state == TrialState.WAITING]
     assert len(waiting) == plan.num_waiting == 4
     assert not any(planned.left for planned in waiting)
     assert all(planned.seconds > 0 for planned in waiting)
@@ -201,7 +203,7 @@ def test_what_waits_is_narrowed_too(dependent):
 
 def test_what_waited_is_to_do_once_the_store_has_the_answer(dependent, store):
     first = make_plan(["dependent"], "laptop", [], store)
-    cells = [planned.trial for planned in first.trials if planned.state == State.TO_DO]
+    cells = [planned.trial for planned in first.trials if planned.state == TrialState.TO_DO]
     assert len(cells) == 2 * len(LAPTOP.learning_rates) * len(LAPTOP.seeds)
     finish(store, cells, accuracy=lambda trial: 0.9 if trial.learning_rate == 3e-4 else 0.1)
     second = make_plan(["dependent"], "laptop", [], store)

@@ -9,7 +9,7 @@ from orch.cli import main
 from orch.search.history import History, Point, PointState, Told, record_question
 from orch.search.objective import Objective
 from orch.search.space import parse_space
-from orch.search.spec import Level, Question
+from orch.search.spec import Level, SearchSpec
 from orch.store import Store
 
 FACTORED = ("--model", "factored", "--task", "state_machine", "--width", "16")
@@ -31,7 +31,7 @@ def search_id(location):
     """A search for the smallest rank that somebody has finished."""
     store = Store.open(location)
     space = parse_space(["rank=1,2,4,8"], "state_machine", "factored", {})
-    question = Question(
+    question = SearchSpec(
         task="state_machine",
         model="factored",
         fixed={"width": 16, "steps": 900},

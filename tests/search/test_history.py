@@ -6,7 +6,7 @@ from orch.core.errors import OrchError
 from orch.search.chart import draw
 from orch.search.history import History, Point, PointState, Told, record_question, recorded_searches
 from orch.search.space import parse_space
-from orch.search.spec import Question
+from orch.search.spec import SearchSpec
 from orch.store import Store
 
 
@@ -45,7 +45,7 @@ def test_of_a_point_that_was_asked_again_the_last_word_counts_and_all_its_steps(
 
 def test_searches_are_found_by_the_beginning_of_their_id(store):
     space = parse_space(["rank=1,2"], "dihedral", "factored", {})
-    question = Question(task="dihedral", model="factored", fixed={}, space=space)
+    question = SearchSpec(task="dihedral", model="factored", fixed={}, space=space)
     record_question(store, question, 5)
     assert recorded_searches(store, question.id[:4]) == {question.id: (question, 5)}
     with pytest.raises(OrchError, match="--show lists all"):

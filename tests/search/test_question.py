@@ -4,7 +4,7 @@ import dataclasses
 
 from orch.search.objective import Objective
 from orch.search.space import parse_space
-from orch.search.spec import Level, Question
+from orch.search.spec import Level, SearchSpec
 from orch.sweeps.trial import make_trial
 
 FIXED = {"modulus": 5, "width": 16, "steps": 900, "eval_every": 100}
@@ -12,7 +12,7 @@ FIXED = {"modulus": 5, "width": 16, "steps": 900, "eval_every": 100}
 
 def question(*vary, fixed=FIXED, model="factored", **more):
     space = parse_space(vary or ["rank=1,2,4"], "state_machine", model, fixed)
-    return Question(task="state_machine", model=model, fixed=fixed, space=space, **more)
+    return SearchSpec(task="state_machine", model=model, fixed=fixed, space=space, **more)
 
 
 def test_a_points_trials_are_those_that_a_sweep_would_run():
@@ -45,8 +45,8 @@ def test_a_default_that_is_spelled_out_is_the_same_question():
 
 def test_a_question_survives_the_store():
     asked = question("rank=1,2", "learning_rate=1e-4..1e-2", num_seeds=2, smallest=Level("rank", 0.9))
-    assert Question.from_dict(asked.to_dict()) == asked
-    assert Question.from_dict(asked.to_dict()).id == asked.id
+    assert SearchSpec.from_dict(asked.to_dict()) == asked
+    assert SearchSpec.from_dict(asked.to_dict()).id == asked.id
 
 
 def test_points_are_compared_at_a_ninth_and_a_third_of_their_steps():

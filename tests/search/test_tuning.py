@@ -2,13 +2,13 @@
 
 from orch.search.history import Point, PointState, Told
 from orch.search.space import parse_space
-from orch.search.spec import Question
+from orch.search.spec import SearchSpec
 from orch.search.tuning import Rungs, suggest
 
 SPACE = parse_space(
     ["rank=1,2,4,8", "learning_rate=1e-4..1e-2", "additive=none,input"], "state_machine", "factored", {}
 )
-QUESTION = Question(task="state_machine", model="factored", fixed={"width": 8}, space=SPACE)
+QUESTION = SearchSpec(task="state_machine", model="factored", fixed={"width": 8}, space=SPACE)
 
 
 def told(number, rank, value, state=PointState.FINISHED):

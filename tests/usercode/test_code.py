@@ -9,7 +9,7 @@ from orch.core.errors import InvalidCode
 from orch.sweeps.registry import SWEEPS, expand, resolve
 from orch.sweeps.scales import SCALES, SMOKE
 from orch.sweeps.selection import Results
-from orch.usercode import OwnCode, behind, in_use, use
+from orch.usercode import UserCode, behind, in_use, use
 
 
 def trials(path, scale=SMOKE):
@@ -50,23 +50,23 @@ def test_a_sweep_of_built_in_models_alone_needs_no_more_than_a_title_and_cells(f
 
 
 def test_code_that_was_sent_is_the_code_that_was_read(files):
-    code = OwnCode.read(files.path)
-    assert OwnCode.from_dict(code.to_dict()) == code
+    code = UserCode.read(files.path)
+    assert UserCode.from_dict(code.to_dict()) == code
     assert [name for name, _ in code.files] == ["my_sweep.py", "averaging.py"]
     files.edit("mean(1)", "sum(1)", files.network)
-    assert OwnCode.read(files.path).digest != code.digest
+    assert UserCode.read(files.path).digest != code.digest
 
 
 def test_a_trial_knows_the_code_behind_it(files):
     found = trials(files.path)
-    code = OwnCode.read(files.path)
+    code = UserCode.read(files.path)
     assert behind(found[:1]) == behind(found[:2]) == [code]
     assert behind(found[3:]) == []
 
 
 def test_versions_of_one_file_live_side_by_side(files):
-    old = OwnCode.read(files.path)
-    new = OwnCode.read(files.edit("return symbol", "return 1 - symbol"))
+    old = UserCode.read(files.path)
+    new = UserCode.read(files.edit("return symbol", "return 1 - symbol"))
     use([old])
     first = tasks.REGISTRY["last"]()
     use([new])

@@ -12,14 +12,14 @@ from orch.sweeps.registry import expand
 from orch.sweeps.scales import SCALES, SMOKE
 from orch.sweeps.selection import Results
 from orch.tasks.sampling import Sampler
-from orch.usercode import OwnCode, use
+from orch.usercode import UserCode, use
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "gated_sweep.py"
 
 
 @pytest.fixture(autouse=True)
 def _in_use():
-    use([OwnCode.read(EXAMPLE)])
+    use([UserCode.read(EXAMPLE)])
 
 
 def network_and_batch(gate):

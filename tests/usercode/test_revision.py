@@ -8,12 +8,12 @@ from orch import models, tasks
 from orch.sweeps.registry import expand, resolve
 from orch.sweeps.scales import SMOKE
 from orch.sweeps.selection import Results
-from orch.usercode import OwnCode, use
+from orch.usercode import UserCode, use
 from orch.usercode.revision import BITS, revision
 
 
 def revisions(path):
-    use([OwnCode.read(path)])
+    use([UserCode.read(path)])
     return models.REGISTRY["averaging"].revision, tasks.REGISTRY["last"].revision
 
 
@@ -55,7 +55,7 @@ def test_what_asks_counts_where_something_makes_more_of_it(files):
 
 
 def test_a_revision_is_the_same_on_every_machine_and_exact_as_a_float():
-    code = OwnCode((("a.py", "from .b import x\n"), ("b.py", "x = 1\n")))
+    code = UserCode((("a.py", "from .b import x\n"), ("b.py", "x = 1\n")))
     assert (revision(code, "a.py"), revision(code, "b.py")) == (252672105935554, 124476723942747)
     assert BITS <= 53
 

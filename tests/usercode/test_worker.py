@@ -11,7 +11,7 @@ from orch.running.run_sweeps import Request, find_trial, record, recorded_reques
 from orch.running.worker import DEFAULT_TRAINING, Unit, UnitRun
 from orch.store import Store
 from orch.training.checkpoints import load_model
-from orch.usercode import OwnCode, behind, use
+from orch.usercode import UserCode, behind, use
 from orch.usercode.stored_code import find_for, keep
 
 
@@ -155,9 +155,9 @@ def test_a_trained_model_can_be_loaded_with_the_code_it_was_trained_with(files, 
     old = request_of(files, "model=averaging", "task=last")
     work_off(old, store)
     (row,) = store.read("trials").to_pylist()
-    newer = OwnCode.read(files.edit("mean(1)", "sum(1)", files.network))
+    newer = UserCode.read(files.edit("mean(1)", "sum(1)", files.network))
     keep(store, [newer])
-    asked_more = OwnCode.read(files.edit("width=8", "width=16"))
+    asked_more = UserCode.read(files.edit("width=8", "width=16"))
     keep(store, [asked_more])
     use([newer])
     found = find_for(store, row["trial_id"])

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from orch.analysis.aggregate import Score, Status
+from orch.analysis.aggregate import CellStatus, Score
 from orch.analysis.agreement import is_beyond
 from orch.analysis.comparison import Comparison
 
@@ -20,13 +20,13 @@ LEGEND = {
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TableEntry:
     """A cell as texts, the same for every rendering."""
 
     value: float | None
     """What it is coloured by."""
     lines: tuple[str, ...]
-    """Named by `Reading.lines`; the first is ours."""
+    """Named by `TableStyle.lines`; the first is ours."""
     marks: str = ""
     """Beside ours, explained by `LEGEND`."""
     marks_published: str = ""
@@ -40,7 +40,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class TableStyle:
     lines: tuple[str, ...]
     """What stands in a cell, ours first."""
     statistic: str
@@ -61,14 +61,14 @@ def _our_texts(comparison: Comparison, score: Score) -> tuple[str, ...]:
 
 
 PUBLISHED, DIFFERENCE = "published", "difference"
-READINGS: dict[str, Reading] = {
-    "paper": Reading(
+READINGS: dict[str, TableStyle] = {
+    "paper": TableStyle(
         lines=("ours", PUBLISHED, DIFFERENCE),
         statistic="the best of {trials}, over learning rates and seeds",
         texts=_paper_texts,
         value=lambda score: score.best,
     ),
-    "ours": Reading(
+    "ours": TableStyle(
         lines=("ours", "spread", "seeds", "rate", PUBLISHED),
         statistic="of {trials}, the learning rate with the highest accuracy at 100 inputs, then the mean and the"
         " standard deviation over its seeds",
@@ -78,26 +78,26 @@ READINGS: dict[str, Reading] = {
 }
 
 
-def entry_of(comparison: Comparison | None, reading: Reading, tolerance: float) -> Entry:
+def entry_of(comparison: Comparison | None, reading: TableStyle, tolerance: float) -> TableEntry:
     """The cell of a comparison; of none, one that is not planned."""
     if comparison is None:
-        return Entry(None, (NOT_PLANNED, *("" for _ in reading.lines[1:])))
+        return TableEntry(None, (NOT_PLANNED, *("" for _ in reading.lines[1:])))
     published, summary = comparison.published, comparison.summary
     others = list(dict.fromkeys(number.accuracy for number in comparison.also if number.accuracy != published.accuracy))
     same = len(comparison.also) > 0 and not others
     score = comparison.score
     if score is None:
-        mark = FAILED if summary.status is Status.FAILED else MISSING
+        mark = FAILED if summary.status is CellStatus.FAILED else MISSING
         texts = tuple(decimals(published.accuracy) if name == PUBLISHED else "" for name in reading.lines)
         lines = (mark, *texts[1:])
     else:
         lines = reading.texts(comparison, score)
     marks = [
-        (PARTIAL, summary.status is Status.PARTIAL),
+        (PARTIAL, summary.status is CellStatus.PARTIAL),
         (DIVERGED, summary.num_diverged > 0),
         (SOME_FAILED, summary.num_failed > 0 and score is not None),
     ]
-    return Entry(
+    return TableEntry(
         value=None if score is None else reading.value(score),
         lines=lines,
         marks="".join(mark for mark, applies in marks if applies),

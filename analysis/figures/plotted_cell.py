@@ -18,7 +18,7 @@ _WITHIN_A_CELL = {"task", "modulus", "model", "learning_rate", "init_seed", "dat
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class PlottedCell:
     """A cell with finished trials: its name and its look, the same in all figures of its sweep, and its results."""
 
     trial: Trial
@@ -33,7 +33,7 @@ class Entry:
         return self.trial.task
 
 
-def entries(cells: Iterable[Cell], finished: Mapping[str, Row], along: Iterable[str] = ()) -> list[Entry]:
+def entries(cells: Iterable[Cell], finished: Mapping[str, Row], along: Iterable[str] = ()) -> list[PlottedCell]:
     """Those cells of one sweep that have finished trials, in its order. `along` are settings that a figure has as its
     axis: cells that differ in these alone are of one line and have one label."""
     planned = list(cells)
@@ -43,7 +43,7 @@ def entries(cells: Iterable[Cell], finished: Mapping[str, Row], along: Iterable[
     for label, cell in zip(labels, planned, strict=True):
         rows = [finished[trial_id] for trial_id in cell.trial_ids if trial_id in finished]
         if rows:
-            found.append(Entry(cell.example, label, look_of[label], of_best_rate(rows)))
+            found.append(PlottedCell(cell.example, label, look_of[label], of_best_rate(rows)))
     return found
 
 

@@ -50,7 +50,7 @@ class Position:
         return joined_KBH
 
 
-class Reading:
+class BatchPositions:
     """The positions of a batch, one after the other.
 
     A third of a batch is padding. To leave it out, sequences are ordered from long to short, so that those still read
