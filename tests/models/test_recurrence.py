@@ -7,12 +7,12 @@ import torch
 
 from orch.models.recurrence import (
     Normalisation,
+    batch_positions,
     block_scan,
     blocks,
     elman_scan,
     factored_scan,
     lstm_scan,
-    reading,
     tokens,
 )
 from orch.models.recurrence.blocks import ElementwiseBlocks
@@ -48,7 +48,7 @@ def drawn():
 def _both_kinds_of_device(request, monkeypatch):
     """On the CPU, a GPU's ways give the same."""
     if request.param == "as on a GPU":
-        for module in (blocks, reading, tokens):
+        for module in (blocks, batch_positions, tokens):
             monkeypatch.setattr(module, "on_host", lambda tensor: False)
 
 
@@ -140,7 +140,7 @@ def test_factored_multiplies_out_where_that_is_cheaper(monkeypatch, drawn):
 @pytest.mark.parametrize("worth_ordering", [0, 1 << 20])
 @pytest.mark.parametrize(("layer", "fast", "gates"), [(torch.nn.RNN, elman_scan, 1), (torch.nn.LSTM, lstm_scan, 4)])
 def test_nonlinear_states_and_gradients_are_torch_nns(layer, fast, gates, worth_ordering, drawn, monkeypatch):
-    monkeypatch.setattr(reading, "_WORTH_ORDERING", worth_ordering)
+    monkeypatch.setattr(batch_positions, "_WORTH_ORDERING", worth_ordering)
     width = 6
     inputs = torch.randn(K, R, gates * width, requires_grad=True)
     hidden = torch.randn(K, gates * width, width, requires_grad=True)
