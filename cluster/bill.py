@@ -1,4 +1,4 @@
-"""How long a plan would keep a cluster busy, and what that costs. Nothing is reached over the network."""
+"""Estimates of how long a plan keeps a cluster busy and what that costs, without using the network."""
 
 import dataclasses
 import re
@@ -17,7 +17,7 @@ CPU = "cpu"
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Bill:
-    """For so many workers. Dollars are None for machines of unknown price."""
+    """Hours and dollars for `num_workers` workers. Dollars are None where a price is unknown."""
 
     num_workers: int
     hours: float
@@ -26,8 +26,9 @@ class Bill:
 
 
 def device_of(launcher: Launcher, store: "Store") -> str | None:
-    """What trials would train on there: by the name under which the store has measured it, if it has. None if the file
-    does not say."""
+    """Name the device that trials would train on, as the store calls it if trials were measured on it.
+
+    Return None if the file does not say."""
     worker = launcher.preferred_worker
     if worker is None:
         return None
@@ -47,7 +48,7 @@ def _measured(store: "Store") -> Iterable[str]:
 
 
 def _is(gpu: str, name: str) -> bool:
-    """Whether a device's own name is that of a GPU of the price list.
+    """Tell whether a device's own name matches a GPU of the price list.
 
     >>> _is("A100 40 GB", "NVIDIA A100-SXM4-40GB"), _is("A100 80 GB", "NVIDIA A100-SXM4-40GB")
     (True, False)
@@ -61,7 +62,7 @@ def _is(gpu: str, name: str) -> bool:
 
 
 def devices_per_worker(launcher: Launcher) -> int:
-    """How many trials one worker trains at a time."""
+    """Count the trials that one worker machine trains at a time."""
     gpus, worker = gpus_per_worker(launcher), launcher.preferred_worker
     if gpus or worker is None:
         return gpus
@@ -70,10 +71,10 @@ def devices_per_worker(launcher: Launcher) -> int:
 
 
 def make_bills(plan: Plan, launcher: Launcher) -> list[Bill]:
-    """For one worker and for as many as the file allows; none if it does not say what they are, or nothing is left.
+    """Estimate the bill for one worker and for as many as the file allows.
 
-    Trials that wait for the results of others are counted too. However many workers there are, it takes as long as the
-    longest trial.
+    The list is empty if the file does not describe the workers or nothing is left to do. Trials that wait for the
+    results of others are included. The longest trial is a lower bound, however many workers there are.
     """
     devices = devices_per_worker(launcher)
     seconds = [planned.seconds for planned in plan.trials if planned.seconds]
@@ -89,7 +90,7 @@ def make_bills(plan: Plan, launcher: Launcher) -> list[Bill]:
 
 
 def assumptions(plan: Plan, bills: Sequence[Bill]) -> str:
-    """What the bills rest on, in one line."""
+    """State the assumptions behind the bills in one line."""
     one = "core" if plan.device == CPU else "GPU"
     parts = [f"one trial after another on each {one} (packs do better), all workers up from first to last"]
     if plan.num_waiting:

@@ -1,4 +1,4 @@
-"""Whether a launcher file is right, before anybody pays for a machine. Nothing is reached over the network."""
+"""Check a launcher file before anybody pays for a machine, without using the network."""
 
 import dataclasses
 from pathlib import Path
@@ -13,7 +13,7 @@ from orch.cluster.schema import prepare
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class LauncherReport:
-    """All that was found; `errors` keep the file from being used."""
+    """Everything found in a launcher file. A file with `errors` cannot be used."""
 
     launcher: Launcher
     errors: tuple[str, ...]
@@ -21,7 +21,7 @@ class LauncherReport:
 
 
 def check_launcher(path: Path | str) -> LauncherReport:
-    """Everything wrong with a launcher file, YAML for `ray up` or a Slurm script."""
+    """Find everything wrong with a launcher file: YAML for `ray up`, or a Slurm script."""
     path = Path(path)
     if path.suffix == ".sh":
         launcher = read_launcher(path)
@@ -29,7 +29,7 @@ def check_launcher(path: Path | str) -> LauncherReport:
         return _report(launcher, problems)
     config = load_config(path)
     prepared, problems = prepare(config)
-    # Ray's defaults are part of what would happen, except for the number of workers: 2 is nobody's choice.
+    # Check with Ray's defaults filled in, except max_workers: Ray's default of 2 is nobody's choice.
     launcher = from_config(path, (prepared or config) | {"max_workers": config.get("max_workers")})
     problems += missing_edits(config)
     for rule in (check_versions, check_store, check_access, check_shipping, check_machines, check_threads):

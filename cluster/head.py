@@ -1,4 +1,4 @@
-"""The machine that keeps a cluster together: where it is, and how ssh reaches it."""
+"""The head of a cluster: its address, and how ssh reaches it."""
 
 import contextlib
 import dataclasses
@@ -12,28 +12,28 @@ from orch.cluster.launcher import Launcher, load_config
 from orch.core.errors import OrchError
 
 OPTIONS = {
-    # A question for a password would wait for ever behind a sweep.
+    # Without this, a password prompt would wait forever where nobody sees it.
     "BatchMode": "yes",
     "ConnectTimeout": "15",
-    # A connection of the user's own that is shared would keep a tunnel open after its end.
+    # A shared connection (ControlMaster) would keep the tunnel open after this process ends.
     "ControlPath": "none",
     "ExitOnForwardFailure": "yes",
     "LogLevel": "ERROR",
     "ServerAliveCountMax": "3",
     "ServerAliveInterval": "15",
-    # As `ray up` does: machines of a cloud come back with other keys under addresses that were known.
+    # As `ray up` does: cloud machines reuse addresses with new host keys.
     "StrictHostKeyChecking": "no",
     "UserKnownHostsFile": "/dev/null",
 }
 
 
 class HeadUnreachable(OrchError):
-    """The head does not answer, or there is none."""
+    """Raised when the head does not answer, or when no head exists."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Head:
-    """`container` is the one that Ray runs in, if it runs in one."""
+    """Where the head is and how to log in. `container` names the Docker container that Ray runs in, if any."""
 
     address: str
     user: str
@@ -42,7 +42,7 @@ class Head:
     container: str | None = None
 
     def ssh(self, *options: str, command: str) -> list[str]:
-        """The words that run a command on this machine."""
+        """Build the ssh command line that runs `command` on the head."""
         settings = dict(OPTIONS)
         if self.proxy_command:
             settings["ProxyCommand"] = self.proxy_command
@@ -55,8 +55,10 @@ class Head:
         return [*words, f"{self.user}@{self.address}", command]
 
     def shell(self, words: Sequence[str], terminal: bool) -> str:
-        """A command line in the environment in which Ray was started there: that of a shell for a person, which `ray
-        up` uses too. What such a shell has to say about itself is not shown."""
+        """Build a command line that runs `words` in an interactive login shell, as `ray up` started Ray.
+
+        Messages of the shell itself are discarded.
+        """
         inside = f"source ~/.bashrc; exec 2>&3; {shlex.join(words)}"
         command = f"bash --login -i -c {shlex.quote(inside)} 3>&2 2> /dev/null"
         if self.container is None:
@@ -65,11 +67,11 @@ class Head:
 
 
 def find_head(launcher: Launcher) -> Head:
-    """The head of a cluster that is up."""
+    """Find the head of a running cluster."""
     if launcher.provider == "slurm":
         raise HeadUnreachable(
-            f"{launcher.path} makes a cluster for one sweep: start it with sbatch {launcher.path} SWEEP…, and use"
-            " --store for what came of it"
+            f"{launcher.path} makes a cluster for one sweep: start it with sbatch {launcher.path} SWEEP…, and read"
+            " its results with --store"
         )
     config = load_config(launcher.path)
     address, auth = launcher.head_address, config.get("auth") or {}
@@ -85,14 +87,14 @@ def find_head(launcher: Launcher) -> Head:
 
 
 def _ask_provider(path: Path, config: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The head's address, and how to log in with the key that `ray up` made. Ray prints advice of its own meanwhile."""
+    """Ask the cloud provider for the head's address and the login that `ray up` created, with Ray's output muted."""
     from ray.autoscaler._private.commands import _bootstrap_config, get_head_node_ip
 
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         try:
             address = get_head_node_ip(str(path))
             auth = _bootstrap_config(config)["auth"]
-        except Exception as error:  # the provider's own, of any kind: no credentials, no such cluster, no network
+        except Exception as error:  # providers raise errors of any type: no credentials, no such cluster, no network
             why = " ".join(str(error).split()).rstrip(".") or type(error).__name__
             raise HeadUnreachable(f"no head of {path} was found ({why}): start it with ray up {path}") from None
     return address, auth

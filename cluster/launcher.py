@@ -1,6 +1,6 @@
-"""A launcher file as data: what kind of machines, where, how many, with which versions and which store.
+"""A launcher file as data: which machines, where, how many, with which versions and which store.
 
-Reading is lenient, so that `check` can report everything wrong with a file at once: what is missing is None or empty.
+Reading is lenient, so that `check` can report every problem at once: a missing value reads as None or as empty.
 """
 
 import dataclasses
@@ -13,14 +13,14 @@ from orch.cluster.versions import Versions, find_versions
 from orch.core.errors import InvalidSettings
 
 LOCAL_NODE = "local.cluster.node"
-"""Ray's name for the one node type of machines reached by ssh."""
+"""Ray's name for the only node type of its `local` provider (machines reached by ssh)."""
 SETUP_COMMANDS = ("initialization_commands", "setup_commands", "head_setup_commands", "worker_setup_commands")
 STORE = r"ORCH_STORE=[\"']?([^\s\"';]+)"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class NodeType:
-    """One kind of machine. A number of GPUs or CPUs that the file leaves to Ray is None."""
+    """A node type of the file. `num_gpus` and `num_cpus` are None where the file leaves them to Ray."""
 
     name: str
     instance_type: str | None
@@ -37,7 +37,7 @@ class NodeType:
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Launcher:
-    """What a launcher file says. `head` and `workers` are empty for machines that the file does not describe."""
+    """The contents of a launcher file. `head` and `workers` are empty where the file does not describe the machines."""
 
     path: Path
     provider: str
@@ -60,7 +60,7 @@ class Launcher:
 
     @property
     def preferred_worker(self) -> NodeType | None:
-        """The kind of worker that is started first: spot, if there is one."""
+        """The node type that is started first: spot, if the file has one."""
         return max(self.workers, key=lambda worker: worker.spot, default=None)
 
     @property
@@ -69,7 +69,7 @@ class Launcher:
 
 
 def read_launcher(path: Path | str) -> Launcher:
-    """The launcher file at a path: YAML for `ray up`, or a Slurm script."""
+    """Read a launcher file: YAML for `ray up`, or a Slurm script."""
     path = Path(path)
     if path.suffix == ".sh":
         return _from_script(path, read_text(path))
@@ -90,9 +90,9 @@ def load_config(path: Path) -> dict[str, Any]:
         config = yaml.safe_load(read_text(path))
     except yaml.YAMLError as error:
         where = " ".join(str(error).split())
-        raise InvalidSettings([f"{path} is not YAML ({where}): mend it there"]) from None
+        raise InvalidSettings([f"{path} is not YAML ({where}): correct it there"]) from None
     if not isinstance(config, dict):
-        raise InvalidSettings([f"{path} holds no settings: start from cluster/a100.yaml or cluster/local.yaml"])
+        raise InvalidSettings([f"{path} has no settings: start from cluster/a100.yaml or cluster/local.yaml"])
     return config
 
 
@@ -170,12 +170,12 @@ def _node_type(name: str, values: Mapping[str, Any]) -> NodeType:
 
 
 def without_comments(script: str) -> str:
-    """Slurm's own lines, #SBATCH, are no comments."""
+    """Remove comment lines. Slurm's #SBATCH lines are directives, so they stay."""
     return "\n".join(line for line in script.splitlines() if not re.match(r"\s*#(?!SBATCH)", line))
 
 
 def _scripts(commands: str, mounts: Mapping[str, str]) -> Iterator[str]:
-    """What the shipped scripts that the commands call say, comments left out."""
+    """Yield the text of each shipped script that the commands call, without its comments."""
     for remote, local in mounts.items():
         for inside in re.findall(rf"{re.escape(remote)}(/\S+\.sh)\b", commands):
             script = Path(local).expanduser() / inside.lstrip("/")

@@ -1,4 +1,4 @@
-"""What must hold for a cluster's machines: that they start, are the intended ones, and cost no more than meant."""
+"""Rules for a cluster's machines: they start, they are the intended ones, and they cost no more than intended."""
 
 import re
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ def check_machines(launcher: Launcher) -> Iterator[Problem]:
         yield from _check_addresses(launcher)
     elif launcher.provider != "slurm":
         yield warning(
-            f"machines of {launcher.provider!r} are not known here: their GPUs, prices and firewall are unchecked"
+            f"the provider {launcher.provider!r} is unknown here: its GPUs, prices and firewall are not checked"
         )
     if launcher.provider != "slurm" and "--autoscaling-config" not in launcher.head_start:
         yield error(
@@ -116,7 +116,7 @@ def _check_spot(launcher: Launcher) -> Iterator[Problem]:
             "all workers are spot, so the sweep waits while there are none: add an on-demand type as fallback"
         )
     elif spot and not all(setting in launcher.head_start for setting in SPOT_FIRST):
-        asking = "while there are no spot machines Ray goes on asking for them"
+        asking = "while no spot machines are available, Ray keeps asking for them"
         yield warning(f"{asking}: start the head with {' '.join(SPOT_FIRST)}")
     for node in launcher.workers:
         if node.spot != ("spot" in node.name):
@@ -125,7 +125,7 @@ def _check_spot(launcher: Launcher) -> Iterator[Problem]:
 
 
 def _check_addresses(launcher: Launcher) -> Iterator[Problem]:
-    """Ray's newer autoscaler takes machines reached by ssh for lost ones and adds them over and over."""
+    """Check machines reached by ssh. Ray's newer autoscaler treats them as lost and adds them over and over."""
     known = [address for address in (launcher.head_address, *launcher.worker_addresses) if not is_placeholder(address)]
     for address in sorted({str(address) for address in known if known.count(address) > 1}):
         yield error(f"{address} stands in head_ip and worker_ips more than once: name each machine once")

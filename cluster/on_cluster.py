@@ -1,4 +1,4 @@
-"""Commands on a cluster, from the user's own machine: `--on FILE`."""
+"""Run commands on a cluster from the user's own machine: the option `--on FILE`."""
 
 import dataclasses
 import re
@@ -29,10 +29,10 @@ def run_as_job(
     say: Callable[[str], None],
     write: Callable[[str], None],
 ) -> int:
-    """Submit `orch WORDS` to the cluster of a launcher file and follow its log; its exit code.
+    """Submit `orch WORDS` to the cluster of a launcher file, follow its log and return its exit code.
 
-    The job goes on whatever becomes of this process. With `detach` this returns once trials are under way, so that what
-    speaks against them has been told. `say` is for what happens here, `write` for the job's log.
+    The job continues whatever happens to this process. With `detach` this returns once trials are running, so that
+    errors found before the first trial are still shown. `say` prints our messages, `write` prints the job's log.
     """
     launcher = checked(file)
     entrypoint = job_command(launcher, words, store)
@@ -43,7 +43,7 @@ def run_as_job(
 
 
 def show_log(file: str, follow: bool, say: Callable[[str], None], write: Callable[[str], None]) -> int:
-    """The log of the sweep that was submitted last; with `follow` to its end, for its exit code."""
+    """Print the log of the sweep that was submitted last. With `follow`, wait for its end and return its exit code."""
     with connect(checked(file)) as jobs:
         name = jobs.newest()
         if name is None:
@@ -58,7 +58,7 @@ def show_log(file: str, follow: bool, say: Callable[[str], None], write: Callabl
 
 
 def run_on_head(file: str, words: Sequence[str], store: str | None) -> int:
-    """Run `orch WORDS` on the head and let it print here, in colours if this is a terminal; its exit code."""
+    """Run `orch WORDS` on the head, with its output shown here, and return its exit code."""
     launcher = checked(file)
     head = find_head(launcher)
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
@@ -75,7 +75,7 @@ def run_on_head(file: str, words: Sequence[str], store: str | None) -> int:
 
 
 def checked(file: str) -> Launcher:
-    """A launcher file that can be used as it is; everything that speaks against it at once."""
+    """Read a launcher file, or raise one error that lists everything wrong with it."""
     report = check_launcher(Path(file))
     if report.errors:
         raise InvalidSettings(report.errors)
@@ -83,7 +83,7 @@ def checked(file: str) -> Launcher:
 
 
 def job_command(launcher: Launcher, words: Sequence[str], store: str | None) -> str:
-    """The command line of a job. Whoever may see the cluster may see it, so it holds no credentials."""
+    """Build the command line of a job. Everyone on the cluster can see it, so a credential in it is an error."""
     command = shlex.join(["orch", *words, *store_words(launcher, store)])
     if scrub(command) != command:
         shown = f"everybody on the cluster can see a job's command, and a credential stands in it ({scrub(command)})"
@@ -92,14 +92,14 @@ def job_command(launcher: Launcher, words: Sequence[str], store: str | None) -> 
 
 
 def store_words(launcher: Launcher, given: str | None) -> list[str]:
-    """The store that was asked for, if every machine can reach it, else the file's."""
+    """Build the --store option: the given store if every machine can reach it, else the launcher file's."""
     if given is not None:
         problems = [problem for problem in check_store(dataclasses.replace(launcher, store=given)) if problem.fatal]
         if problems:
             raise InvalidSettings([problem.text.replace("ORCH_STORE=", "--store ") for problem in problems])
         return ["--store", given]
     store = launcher.store
-    # What is spelled out on the machines, or holds credentials, stands in their environment and stays there.
+    # A store with a variable or with credentials stays in the environment of the machines.
     if store is None or "$" in store or scrub(store) != store:
         return []
     return ["--store", store]
@@ -113,15 +113,15 @@ def _follow(
     say: Callable[[str], None],
     write: Callable[[str], None],
 ) -> int:
-    back = f"orch logs --on {file} --follow comes back to it; ray exec {file} 'ray job stop {name}' stops it"
+    back = f"orch logs --on {file} --follow shows it again; ray exec {file} 'ray job stop {name}' stops it"
     try:
         code = jobs.follow(name, write, until)
     except KeyboardInterrupt:
-        say(f"no longer followed, and it goes on: {back}")
+        say(f"the log is no longer followed, but the sweep continues: {back}")
         return STOPPED
     except ConnectionLost as lost:
-        raise ConnectionLost(f"{lost}; unless the head itself is gone, the sweep goes on: {back}") from None
+        raise ConnectionLost(f"{lost}; unless the head itself is gone, the sweep continues: {back}") from None
     if code is None:
-        say(f"it goes on without this terminal: {back}")
+        say(f"the sweep continues without this terminal: {back}")
         return 0
     return code

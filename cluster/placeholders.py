@@ -1,4 +1,4 @@
-"""Edits that a launcher file still waits for: values that say EDIT-ME."""
+"""Placeholders (EDIT-ME) that a launcher file still contains."""
 
 import re
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ REMEDIES = {
     "SecurityGroupIds": "put the id of a group of yours that lets in ssh from your address, and everything from itself",
     "IamInstanceProfile": "put the name of the instance profile that lets these machines reach the store",
     "ORCH_STORE": "put a place that every machine can reach, such as s3://bucket/runs",
-    "head_ip": "put the address of the machine that keeps the others together",
+    "head_ip": "put the address of the machine that will be the head",
     "worker_ips": "put the addresses of the other machines",
     "ssh_user": "put the name that you log in with",
     "ssh_private_key": "put the key that opens the machines",
@@ -26,7 +26,7 @@ def is_placeholder(value: str | None) -> bool:
 
 
 def missing_edits(content: Any) -> Iterator[Problem]:
-    """A sentence for each value left to edit, of a launcher file's settings or of a script's text."""
+    """Report each placeholder that is left in the settings of a launcher file or in the text of a script."""
     seen = set()
     for name, value in _values("", content):
         for word in re.findall(r"[^\s'\"]+", value):
@@ -40,7 +40,7 @@ def missing_edits(content: Any) -> Iterator[Problem]:
 
 
 def _values(name: str, content: Any) -> Iterator[tuple[str, str]]:
-    """Every text of the settings with the name it stands under; what is deeper goes by the name that has a remedy."""
+    """Yield every text with the name of its setting. Below a name that has a remedy, that name is kept."""
     if isinstance(content, dict):
         for key, value in content.items():
             yield from _values(name if name in REMEDIES else str(key), value)

@@ -1,4 +1,4 @@
-"""What machines cost by the hour, in US dollars, and how many GPUs and CPUs they have.
+"""Hourly prices of machines in US dollars, with their numbers of GPUs and CPUs.
 
 On-demand: AWS's price list for Linux in us-east-1 as of 24 September 2026, taken from public copies of it. Spot moves
 with the market and the zone: an average that a public mirror of the price list showed for the region on 17 September
@@ -46,14 +46,14 @@ INSTANCES: Mapping[str, Instance] = MappingProxyType(
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class HourlyCost:
-    """Dollars an hour, with every worker of the cheapest kind that the file offers, and of the dearest."""
+    """Dollars per hour if every worker is of the file's cheapest node type, and of its most expensive one."""
 
     low: float
     high: float
 
 
 def num_gpus(node: NodeType) -> int:
-    """GPUs of one machine: what the file declares, else what its instance type has."""
+    """Count the GPUs of one machine: as declared in the file, else as its instance type has."""
     if node.num_gpus is not None:
         return node.num_gpus
     instance = INSTANCES.get(node.instance_type or "")
@@ -61,12 +61,12 @@ def num_gpus(node: NodeType) -> int:
 
 
 def gpus_per_worker(launcher: Launcher) -> int:
-    """GPUs of a worker of the kind that is started first; 0 where the file does not say."""
+    """Count the GPUs of a worker of the node type that is started first; 0 if the file does not say."""
     return num_gpus(launcher.preferred_worker) if launcher.preferred_worker else 0
 
 
 def hourly_cost(launcher: Launcher, num_workers: int) -> HourlyCost | None:
-    """What the head and this many workers cost an hour; None for machines of one's own or of unknown price."""
+    """Return the hourly cost of the head and `num_workers` workers; None if the price of a machine is unknown."""
     if launcher.provider != "aws" or launcher.head is None or not launcher.workers:
         return None
     head = _price(launcher.head)
@@ -78,7 +78,7 @@ def hourly_cost(launcher: Launcher, num_workers: int) -> HourlyCost | None:
 
 
 def _price(node: NodeType) -> float | None:
-    """Spot without a price on record counts as on demand: an estimate should not be too low."""
+    """Return the hourly price. Spot without a recorded price counts as on demand, so that no estimate is too low."""
     instance = INSTANCES.get(node.instance_type or "")
     if instance is None:
         return None

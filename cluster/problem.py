@@ -1,4 +1,4 @@
-"""What `orch cluster check` finds: one sentence that names the problem and the remedy."""
+"""A finding of `orch cluster check`: one sentence that names the problem and the remedy."""
 
 import dataclasses
 
@@ -10,10 +10,10 @@ class Problem:
 
 
 def error(text: str) -> Problem:
-    """The cluster would not come up, not work, or not be safe."""
+    """Create a problem that keeps the cluster from starting, from working, or from being safe."""
     return Problem(text, fatal=True)
 
 
 def warning(text: str) -> Problem:
-    """It would work, but perhaps not as meant."""
+    """Create a problem with which the cluster works, but perhaps not as intended."""
     return Problem(text, fatal=False)

@@ -1,4 +1,4 @@
-"""What must hold for any cluster: versions that fit, a store within reach, the code shipped, nobody else let in."""
+"""Rules for any cluster: compatible versions, a store that all machines reach, the code shipped, access closed."""
 
 import importlib.metadata
 import importlib.util
@@ -13,10 +13,12 @@ from orch.cluster.problem import Problem, error, warning
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 NOT_TO_SHIP = (".git", ".venv", "runs")
+NEEDED = ("analysis", "cluster", "models", "orchestrator", "src", "tasks")
+"""Folders of the project that make up the package."""
 
 
 def check_versions(launcher: Launcher) -> Iterator[Problem]:
-    """The cluster against this environment, and the pinned set against itself."""
+    """Compare the cluster's versions with this environment's, and the pinned versions with each other."""
     versions = launcher.versions
     ray, python = importlib.metadata.version("ray"), f"{sys.version_info.major}.{sys.version_info.minor}"
     if versions.ray_nightly:
@@ -63,7 +65,7 @@ def _check_torch(launcher: Launcher) -> Iterator[Problem]:
 
 
 def check_store(launcher: Launcher) -> Iterator[Problem]:
-    """A folder is a different one on each machine, unless something is mounted there."""
+    """Report a store that machines cannot share: a folder differs on each machine unless it is mounted."""
     store = launcher.store
     if store is None:
         yield error(
@@ -74,18 +76,18 @@ def check_store(launcher: Launcher) -> Iterator[Problem]:
         return
     folder = store.removeprefix("file://")
     if not folder.startswith("/"):
-        yield error(f"ORCH_STORE={store} is a folder of its own on every machine: use s3://bucket/runs")
+        yield error(f"ORCH_STORE={store} is a different folder on every machine: use s3://bucket/runs")
     elif launcher.provider in ("local", "slurm"):
         if Path(folder).parts[1:2] in (("tmp",), ("dev",), ("run",)):
             yield error(
-                f"ORCH_STORE={store} is a folder of its own on every machine: use a shared one or s3://bucket/runs"
+                f"ORCH_STORE={store} is a different folder on every machine: use a shared one or s3://bucket/runs"
             )
         elif launcher.provider == "local":
             yield warning(
                 f"ORCH_STORE={store} must be the same mounted folder on every machine: else use s3://bucket/runs"
             )
     elif not _mounted(folder, launcher.setup):
-        yield error(f"ORCH_STORE={store} is a folder of its own on every machine: use s3://bucket/runs")
+        yield error(f"ORCH_STORE={store} is a different folder on every machine: use s3://bucket/runs")
 
 
 def _mounted(folder: str, setup: str) -> bool:
@@ -94,7 +96,7 @@ def _mounted(folder: str, setup: str) -> bool:
 
 
 def check_access(launcher: Launcher) -> Iterator[Problem]:
-    """Whoever reaches Ray runs code: a token is asked of everybody, and the dashboard listens on loopback only."""
+    """Report missing protection: anyone who reaches Ray can run code, so a token and a local dashboard are needed."""
     for part, start in (("head", launcher.head_start), ("workers", launcher.worker_start)):
         if not re.search(r"\bRAY_AUTH_MODE=token\b", f"{launcher.setup}\n{start}") or "RAY_AUTH_MODE=disabled" in start:
             yield error(f"Ray's token authentication is off on the {part}: start Ray there with RAY_AUTH_MODE=token")
@@ -104,7 +106,7 @@ def check_access(launcher: Launcher) -> Iterator[Problem]:
         )
     for host in re.findall(r"--dashboard-host[=\s]+(\S+)", launcher.commands):
         if host not in LOOPBACK:
-            listening = f"the dashboard and the job server would listen on {host} and run what anybody sends"
+            listening = f"the dashboard and the job server would listen on {host} and run whatever anybody sends"
             yield error(f"{listening}: use --dashboard-host=127.0.0.1")
     if launcher.provider == "slurm":
         return
@@ -116,10 +118,10 @@ def check_access(launcher: Launcher) -> Iterator[Problem]:
 
 
 def check_shipping(launcher: Launcher) -> Iterator[Problem]:
-    """Every machine gets the project, and no more than that."""
+    """Report a project that is not shipped completely, and large folders that are shipped with it."""
     if launcher.provider == "slurm":
         return
-    shipped = False
+    shipped = set()
     for remote, local in launcher.file_mounts.items():
         source = Path(local).expanduser()
         if not source.exists():
@@ -129,13 +131,14 @@ def check_shipping(launcher: Launcher) -> Iterator[Problem]:
                 else "run from the project's folder"
             )
             yield error(f"file_mounts ships {local}, which does not exist here: {remedy}")
-        shipped = shipped or source.name == "orchestrator" or (source / "orchestrator").is_dir()
+        shipped |= {source.name} | {folder for folder in NEEDED if (source / folder).exists()}
         heavy = [name for name in NOT_TO_SHIP if (source / name).exists() and name not in launcher.excluded]
         if heavy:
             yield error(f"file_mounts ships {local} with its {', '.join(heavy)}: name them in rsync_exclude")
-    if not shipped:
+    if missing := [folder for folder in NEEDED if folder not in shipped]:
         yield error(
-            "the project is not shipped to the machines: add its folders to file_mounts, as in cluster/a100.yaml"
+            f"the project is not shipped to the machines ({', '.join(missing)}): add its folders to file_mounts, as in"
+            " cluster/a100.yaml"
         )
 
 

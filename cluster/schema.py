@@ -1,4 +1,4 @@
-"""Ray's own opinion of a launcher file: its schema and what its launcher checks before it reaches for any machine."""
+"""Ray's own checks of a launcher file: its schema, and what its launcher validates before it starts a machine."""
 
 import contextlib
 import difflib
@@ -13,7 +13,7 @@ from orch.cluster.problem import Problem, error
 
 
 def prepare(config: Mapping[str, Any]) -> tuple[dict[str, Any] | None, list[Problem]]:
-    """The settings with Ray's defaults filled in, as `ray up` would use them, and what Ray has against them."""
+    """Fill in Ray's defaults as `ray up` would, and list what Ray rejects."""
     import click
     import ray.autoscaler
     from ray.autoscaler._private.util import prepare_config, validate_config
@@ -45,7 +45,7 @@ def _violations(config: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterato
             for name in sorted(set(violation.instance) - set(known)):
                 close = difflib.get_close_matches(name, known, n=1)
                 remedy = f"did you mean {close[0]}?" if close else "remove it"
-                yield error(f"{place + '.' if place else ''}{name} is no setting of Ray's launcher: {remedy}")
+                yield error(f"{place + '.' if place else ''}{name} is not a setting of Ray's launcher: {remedy}")
         elif violation.validator == "required":
             yield error(f"{place or 'the file'} is not complete ({violation.message}): add it")
         else:
@@ -61,7 +61,7 @@ def _sentence(refusal: BaseException) -> str:
 
 @contextlib.contextmanager
 def _silence() -> Iterator[None]:
-    """Ray prints advice of its own while it prepares a file; what counts is reported in our words."""
+    """Mute Ray, which prints advice of its own while it prepares a file."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:

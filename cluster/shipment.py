@@ -1,4 +1,4 @@
-"""What travels with a job: this project as it stands, edits included, and sweep files of the user's own."""
+"""The files shipped with a job: this copy of the project, local edits included, and the user's sweep files."""
 
 import shutil
 from collections.abc import Mapping, Sequence
@@ -8,12 +8,12 @@ import orch
 from orch.running import provenance
 from orch.usercode import UserCode
 
-OWN = "own_sweeps"
+USER_SWEEPS = "user_sweeps"
 NOT_NEEDED = shutil.ignore_patterns("__pycache__", "*.pyc", ".*")
 
 
 def pack(folder: Path, codes: Sequence[UserCode]) -> None:
-    """Fill a folder with all that a job needs: it stands first on the path of the sweep and its workers."""
+    """Fill a folder, which comes first on the import path of the sweep and its workers, with everything a job needs."""
     package = Path(orch.__file__).parent
     shutil.copytree(package, folder / package.name, ignore=NOT_NEEDED)
     for code in codes:
@@ -24,14 +24,14 @@ def pack(folder: Path, codes: Sequence[UserCode]) -> None:
 
 
 def place(code: UserCode) -> Path:
-    """Where a sweep file is found by the job. Each has a folder of its own, for the files beside it."""
-    return Path(OWN) / code.name / code.file
+    """Return the path of a sweep file within the shipped folder. Each sweep has a folder of its own."""
+    return Path(USER_SWEEPS) / code.name / code.file
 
 
 def environment() -> Mapping[str, str]:
-    """For the sweep and its workers: what is no longer known once the files have left their checkout."""
-    # Ray starts them through bash, which reads ~/.bashrc in a shell of the first level where Ray itself was started
-    # through ssh. A PYTHONPATH there would take the place of the one that leads to what was sent.
+    """Build the environment variables of the job, such as the commit, which shipped files cannot tell."""
+    # Where Ray was started through ssh, it starts jobs in a top-level bash, which reads ~/.bashrc. A PYTHONPATH set
+    # there would replace the one that leads to the shipped files; SHLVL=1 keeps bash from reading it.
     variables = {"SHLVL": "1"}
     commit, edited = provenance.git_state()
     if commit is not None:

@@ -1,4 +1,4 @@
-"""Which machines Ray's autoscaler asks for first: spot ones while there are any, else on-demand ones.
+"""A scorer for Ray's autoscaler that prefers spot machines while they are available, else on-demand ones.
 
 The head starts with RAY_AUTOSCALER_UTILIZATION_SCORER=orch.cluster.spot_first.score, which Ray's older autoscaler
 uses. The newer one ranks node types by priority, but in Ray 2.60 it keeps asking EC2 for a type that EC2 refuses.
@@ -10,9 +10,9 @@ from typing import Any
 def score(
     node_resources: dict[str, Any], resources: list[dict[str, Any]], node_type: str, *, node_availability_summary: Any
 ) -> tuple[Any, ...] | None:
-    """How good it is to start a machine of this type for these demands; None if none of them fits it.
+    """Score starting a machine of this type for these demands; None if no demand fits it.
 
-    A type that was refused comes last until Ray forgets about it, after half an hour. Among equals spot comes first.
+    A type that the cloud refused comes last until Ray forgets the refusal after half an hour. Among equals spot wins.
     """
     from ray.autoscaler._private.resource_demand_scheduler import _default_utilization_scorer
 

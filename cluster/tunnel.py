@@ -1,4 +1,4 @@
-"""A port of this machine that leads to one of the head's loopback, through ssh."""
+"""An ssh tunnel from a local port to a port on the head's loopback."""
 
 import contextlib
 import socket
@@ -14,8 +14,11 @@ PATIENCE = 5.0
 
 @contextlib.contextmanager
 def tunnel(head: Head, port: int) -> Iterator[int]:
-    """The port here. On the other side `cat` waits for the end of its input, so however this process ends, the tunnel
-    ends with it. It has a session of its own: a Ctrl-C is not meant for it."""
+    """Open a tunnel to the head's `port` and yield the local port.
+
+    On the head, `cat` waits for the end of its input, so the tunnel ends with this process, however that ends. The
+    tunnel has its own session, so that Ctrl-C does not close it.
+    """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         local = free.getsockname()[1]
@@ -48,8 +51,8 @@ def tunnel(head: Head, port: int) -> Iterator[int]:
 
 
 def unreachable(head: Head, errors: str) -> HeadUnreachable:
-    """What ssh had to say, as a sentence."""
-    why = "; ".join(line.strip() for line in errors.splitlines() if line.strip()) or "ssh says nothing"
+    """Build the error that quotes what ssh printed."""
+    why = "; ".join(line.strip() for line in errors.splitlines() if line.strip()) or "ssh printed nothing"
     return HeadUnreachable(
         f"the head at {head.address} cannot be reached by ssh ({why.rstrip('.')}): bring it up with ray up, let"
         " your address in, and ssh-add its key if it has a passphrase"

@@ -1,4 +1,4 @@
-"""The versions that a cluster's machines will have, found in the commands that set them up."""
+"""The versions that a cluster's machines will have, parsed from their setup commands."""
 
 import dataclasses
 import re
@@ -14,7 +14,7 @@ _FROM_SOURCE = re.compile(r"(?<![\w./-])(mamba[-_]ssm|causal[-_]conv1d)(?![\w-]*
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Wheel:
-    """A published build of a kernel, which works with one torch and one Python only."""
+    """A published wheel of a kernel, which works with exactly one version of torch and of Python."""
 
     package: str
     cuda: str
@@ -24,7 +24,7 @@ class Wheel:
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Versions:
-    """What is pinned; None where nothing is."""
+    """The pinned versions; None where the setup pins none."""
 
     python: str | None
     ray: str | None
@@ -35,7 +35,7 @@ class Versions:
 
 
 def find_versions(commands: str, docker_image: str | None) -> Versions:
-    """The versions that commands and a container's image pin."""
+    """Find the versions that setup commands and a container image pin."""
     image = _RAY_IMAGE.search(docker_image or "")
     python, ray, torch = (pattern.search(commands) for pattern in (_PYTHON, _RAY, _TORCH))
     return Versions(

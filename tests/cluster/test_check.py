@@ -159,10 +159,10 @@ BROKEN: dict[str, tuple[Path, list[tuple[str, str]], str]] = {
     "a store on one machine": (
         A100,
         [("s3://orch-results/runs", "/home/ubuntu/runs")],
-        "ORCH_STORE=/home/ubuntu/runs is a folder of its own on every machine: use s3://bucket/runs",
+        "ORCH_STORE=/home/ubuntu/runs is a different folder on every machine: use s3://bucket/runs",
     ),
-    "a relative store": (LOCAL, [("s3://orch-results/runs", "runs")], "ORCH_STORE=runs is a folder of its own"),
-    "a temporary store": (SLURM, [("/shared/runs", "/tmp/runs")], "ORCH_STORE=/tmp/runs is a folder of its own"),
+    "a relative store": (LOCAL, [("s3://orch-results/runs", "runs")], "ORCH_STORE=runs is a different folder"),
+    "a temporary store": (SLURM, [("/shared/runs", "/tmp/runs")], "ORCH_STORE=/tmp/runs is a different folder"),
     "no store": (A100, [("ORCH_STORE=s3://orch-results/runs ", "")], "ORCH_STORE is not set: export it"),
     "workers without a role": (
         A100,
@@ -177,7 +177,7 @@ BROKEN: dict[str, tuple[Path, list[tuple[str, str]], str]] = {
     "a dashboard for everybody": (
         A100,
         [("--dashboard-host=127.0.0.1", "--dashboard-host=0.0.0.0")],
-        "would listen on 0.0.0.0 and run what anybody sends: use --dashboard-host=127.0.0.1",
+        "would listen on 0.0.0.0 and run whatever anybody sends: use --dashboard-host=127.0.0.1",
     ),
     "a Slurm dashboard for everybody": (
         SLURM,
@@ -265,7 +265,7 @@ BROKEN: dict[str, tuple[Path, list[tuple[str, str]], str]] = {
     "the project left behind": (
         A100,
         [("  ~/orch/orchestrator: orchestrator\n", "")],
-        "the project is not shipped to the machines: add its folders to file_mounts",
+        "the project is not shipped to the machines (orchestrator): add its folders to file_mounts",
     ),
     "the whole folder": (A100, [("~/orch/orchestrator: orchestrator", "~/orch: .")], ".git"),
     "a head that starts nobody": (
@@ -312,7 +312,7 @@ def test_a_broken_file_is_refused_with_the_reason_and_the_remedy(file, changes, 
         ([("InstanceMarketOptions: {MarketType: spot}", ""), ("  spot:  ", "  first:  ")], None),
         ([("node_config: *worker\n", "node_config: {<<: *worker, InstanceMarketOptions: {MarketType: spot}}\n")],
          "all workers are spot, so the sweep waits while there are none: add an on-demand type as fallback"),
-        ([("RAY_enable_autoscaler_v2=0", "")], "while there are no spot machines Ray goes on asking for them: start"),
+        ([("RAY_enable_autoscaler_v2=0", "")], "while no spot machines are available, Ray keeps asking for them: start"),
         ([("  spot:  ", "  cheap:  ")], "cheap is spot and cluster/spot_first.py goes by the name"),
         ([("min_workers: 0", "min_workers: 2")], "2 of on_demand are paid for even when there is nothing to do"),
         ([("p4d.24xlarge", "p9.metal")], "p9.metal is not in the table of cluster/prices.py"),
@@ -368,7 +368,7 @@ def test_a_missing_token_says_how_to_make_one(tmp_path):
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [("provider: [", "is not YAML"), ("", "holds no settings"), ("provider: aws", "Ray cannot use the file")],
+    [("provider: [", "is not YAML"), ("", "has no settings"), ("provider: aws", "Ray cannot use the file")],
 )
 def test_a_file_that_is_no_launcher_file_gets_a_sentence(content, message, tmp_path):
     path = tmp_path / "cluster.yaml"

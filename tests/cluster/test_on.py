@@ -118,7 +118,7 @@ def test_a_sweep_of_ones_own_runs_while_terminals_come_and_go(outside: Outside):
     before = outside.rows()
     told = outside.orch(f"sweep {sweep} --scale smoke --where {where} --detach")
     assert re.search(r"^\d of 4 done", told, re.MULTILINE)
-    assert "it goes on without this terminal" in told
+    assert "the sweep continues without this terminal" in told
     client = outside.start("logs --follow")
     assert client.stdout is not None
     assert "running on the Ray cluster at" in client.stdout.readline()

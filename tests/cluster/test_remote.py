@@ -83,7 +83,7 @@ def test_a_store_that_was_asked_for_goes_before_the_files(a100, local):
 
 @pytest.mark.parametrize("store", ["runs", "~/runs", "/home/ada/runs"])
 def test_a_store_that_the_machines_cannot_all_reach_is_refused(a100, store):
-    with pytest.raises(InvalidSettings, match=f"--store {store} is a folder of its own on every machine: use s3://"):
+    with pytest.raises(InvalidSettings, match=f"--store {store} is a different folder on every machine: use s3://"):
         job_command(a100, ["sweep", "main"], store)
 
 
