@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+UNIT_TESTS = $(BIN)/pytest --numprocesses 2 -m 'not ray' --cov --cov-report=
 
-.PHONY: setup demo test test-slow test-cluster lint bench golden clean
+.PHONY: setup demo quick lint test coverage test-slow test-cluster bench golden clean
 
 setup: $(READY)
 
@@ -24,23 +25,34 @@ demo: $(READY)
 	@echo '  $(BIN)/orch plan main --scale laptop                                   # what a sweep would take'
 	@echo '  $(BIN)/orch sweep main --where model=rotation,modulus=5                # and a part of it'
 
-# Tests that start Ray have the machine to themselves; the others share it.
-test: $(READY)
-	$(BIN)/pytest --numprocesses 2 -m 'not ray'
-	$(BIN)/pytest --durations 10 -m 'ray and not cluster and not slow'
-
-# A driver killed ten times, and every way to fail: four minutes more.
-test-slow: $(READY)
-	$(BIN)/pytest -m slow
-
-# Those that launch a cluster on hosts of this machine: four minutes more, as root.
-test-cluster: $(READY)
-	$(BIN)/pytest -m cluster
+# While you work: the linters, and every test that is neither slow nor in need of Ray. About two minutes on two cores.
+quick: lint
+	$(BIN)/pytest --quiet --numprocesses 2 -m 'not ray and not cluster and not slow and not thorough'
 
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+# Before a merge. Tests that start Ray have the machine to themselves; the others run in parallel and measure coverage.
+test: $(READY)
+	$(UNIT_TESTS)
+	@echo "Branch coverage of the tests without Ray, in percent: $$($(BIN)/coverage report --format total)"
+	$(BIN)/pytest --durations 10 -m 'ray and not cluster and not slow'
+
+# The lines and branches that the tests without Ray leave out, file by file.
+coverage: $(READY)
+	$(UNIT_TESTS)
+	$(BIN)/coverage report --skip-covered --show-missing
+
+# A driver that is killed ten times, and every way in which a trial can fail: four minutes more.
+test-slow: $(READY)
+	$(BIN)/pytest -m slow
+
+# Clusters of several hosts, simulated on this machine: four minutes more, as root.
+test-cluster: $(READY)
+	$(BIN)/pytest -m cluster
 
 bench: $(READY)
 	$(BIN)/python benchmarks/training_step.py
@@ -53,9 +65,9 @@ bench: $(READY)
 	$(BIN)/python benchmarks/packs.py
 	$(BIN)/python benchmarks/scale.py
 
-# Record the golden values anew, after a change of numerics that raised a revision.
+# Record new golden values, after a change of numerics that raised a revision.
 golden: $(READY)
 	$(BIN)/python tests/golden/record.py
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache
+	rm -rf $(VENV) build dist *.egg-info src/*.egg-info .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .coverage .coverage.*

@@ -4,11 +4,13 @@ import pytest
 import torch
 
 RAY = ("engine/", "cluster/", "analysis/test_report.py")
-"""Where the tests stand that start Ray: one at a time, and nothing beside them."""
+"""Tests that start Ray and therefore run one at a time, with no other test beside them."""
 NOT_RAY = ("cluster/test_check.py", "cluster/test_launcher.py")
+"""Files in the folders of `RAY` that do not start it."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that start Ray."""
     here = Path(__file__).parent
     for item in items:
         place = str(item.path.relative_to(here)) if item.path.is_relative_to(here) else ""
@@ -18,4 +20,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def _one_thread():
+    """Keep torch to one thread, so that two test processes do not compete for the cores."""
     torch.set_num_threads(1)

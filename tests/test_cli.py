@@ -180,6 +180,7 @@ main()
 """
 
 
+@pytest.mark.thorough
 def test_an_interrupted_run_continues_from_its_checkpoint_to_the_same_numbers(tmp_path):
     checkpoint = tmp_path / "trial.safetensors"
     arguments = [

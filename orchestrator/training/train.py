@@ -221,7 +221,10 @@ class Training:
 
 
 def train(trial: Trial, device: torch.device | str = "cpu", on_step: Callable[[int], None] | None = None) -> Result:
-    """One trial from start to end, in this process."""
+    """Train one trial in this process, from start to end, and return its result.
+
+    `device` is a torch device, such as "cuda". `on_step` is called after every step with the number of steps done.
+    """
     training = Training([trial], device)
     while not training.finished:
         training.advance(on_step)

@@ -120,6 +120,7 @@ def test_a_bundle_replaces_a_bundle_and_nothing_else(store, tmp_path):
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

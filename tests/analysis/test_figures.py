@@ -57,6 +57,8 @@ from orch.training.checkpoints import model_bytes
 from orch.training.train import train
 from tests.analysis.invented import invented_row
 
+pytestmark = pytest.mark.thorough
+
 SWEEPS_WITH_FIGURES = ("main", "param-matched", "dihedral", "factors", "data-efficiency", "angles")
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -227,6 +227,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("sql", HOSTILE)
 def test_hostile_sql_is_refused_in_one_sentence(location, tmp_path, sql):
     (tmp_path / "secret.csv").write_text("a,b\nsecret,1\n")

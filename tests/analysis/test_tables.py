@@ -202,6 +202,7 @@ def test_unknown_tables_readings_and_formats_are_named():
             render(**({"name": "main", "comparisons": [], "scale": SMOKE} | given))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("reading", READINGS)
 @pytest.mark.parametrize("format", FORMATS)
 def test_every_format_shows_every_table_its_numbers_and_its_notes(format, reading):
@@ -266,6 +267,7 @@ def without_colour(text):
     return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("reading", READINGS)
 @pytest.mark.parametrize("name", TABLES)
 def test_no_number_is_cut_off_on_a_narrow_terminal(clean, comparisons, name, reading):

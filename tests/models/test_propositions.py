@@ -142,6 +142,7 @@ def share_that_holds(normalisation: str, num_seeds: int = 20) -> float:
     return held / num_seeds
 
 
+@pytest.mark.thorough
 def test_a_frozen_real_diagonal_learns_parity_from_two_examples_and_holds_at_length_400(record_property, capsys):
     shares = {kind: share_that_holds(kind) for kind in ("block", "rms")}
     record_property("share of 20 seeds that hold at length 400", shares)

@@ -86,6 +86,7 @@ def assert_equal_with_gradients(found, expected, inputs):
         torch.testing.assert_close(one, other, rtol=1e-8, atol=1e-8 * other.abs().max().item())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("with_additive", [False, True])
 @pytest.mark.parametrize("kind", ["none", "unit", "rms", "block"])
 @pytest.mark.parametrize(("block_size", "num_blocks"), BLOCKS)

@@ -380,6 +380,7 @@ def test_orch_plan_refuses_what_is_not_there_in_one_sentence(arguments, message,
     assert "Traceback" not in error
 
 
+@pytest.mark.thorough
 def test_orch_sweeps_counts_trials_and_those_that_are_done(store):
     finish(store, smoke_trials()[:5])
     rows = {row["sweep"]: row for row in json.loads(orch("sweeps", "--store", store.uri, "--json").stdout)}
@@ -391,6 +392,7 @@ def test_orch_sweeps_counts_trials_and_those_that_are_done(store):
     assert "2,430" in output
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("command", [["plan", "all", "--scale", "smoke"], ["sweeps"]])
 def test_plan_and_sweeps_import_neither_torch_nor_ray_even_with_a_store(command, store):
     finish(store, smoke_trials()[:5])

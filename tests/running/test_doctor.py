@@ -1,5 +1,6 @@
 """`orch doctor`: passes on a device that is right, fails on one that is not, and leaves rates that plans use."""
 
+import pytest
 import torch
 
 from orch.models.rnn.network import Network as RNN
@@ -8,6 +9,8 @@ from orch.planning.plan import make_plan
 from orch.running import doctor
 from orch.running.doctor import CheckState, examine
 from orch.store import Store
+
+pytestmark = pytest.mark.thorough
 
 
 def findings(store: Store) -> dict[str, doctor.Finding]:

@@ -1,5 +1,7 @@
 import json
 
+import pytest
+
 from orch.store import Store
 from tests.store.example import POINTS, ids, parts
 from tests.store.processes import finish, start
@@ -7,6 +9,7 @@ from tests.store.processes import finish, start
 WRITERS, ROWS = 4, 50
 
 
+@pytest.mark.thorough
 def test_many_writers_two_compactions_and_a_reader_at_once(tmp_path):
     stop = tmp_path / "stop"
     store = tmp_path / "store"

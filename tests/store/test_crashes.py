@@ -21,6 +21,7 @@ def store(tmp_path):
     return store
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("point", [*BEFORE_THE_ROW, "part-renamed:2"])
 def test_a_writer_killed_at_any_point_leaves_a_whole_trial_or_none(store, tmp_path, point):
     run_until_killed(point, "write", tmp_path, 6, 7)

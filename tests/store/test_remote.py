@@ -113,6 +113,7 @@ def test_compaction_merges_parts_and_keeps_every_row(bucket, store):
     assert everything(Store.open(bucket.uri)) == everything(store) == before
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("point", ["part-written", "part-renamed", "compacted-written", "compacting-deleting:2"])
 def test_a_compaction_killed_at_any_point_loses_and_doubles_nothing(bucket, store, point):
     for seed in range(4):
@@ -204,6 +205,7 @@ def test_a_part_cut_short_on_its_way_is_an_error_and_damages_nothing(bucket, sto
     assert store.done() == ids([0])
 
 
+@pytest.mark.thorough
 def test_a_server_that_is_away_is_an_error_and_damages_nothing(bucket, store, tmp_path, monkeypatch):
     write_example(store)
     parts = bucket.keys("trials/")

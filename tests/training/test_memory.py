@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 PEAK = """
 import resource, torch
 from orch.sweeps.trial import make_trial
@@ -25,6 +27,7 @@ print(resident_peak() - before)
 """
 
 
+@pytest.mark.thorough
 def test_training_a_full_bilinear_model_stays_within_one_and_a_half_times_what_it_must_hold():
     found = subprocess.run([sys.executable, "-c", PEAK], capture_output=True, text=True, check=True)
     parameters = 256**3 + 2 * 7 * 256 + 256 + 7

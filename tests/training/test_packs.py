@@ -41,6 +41,7 @@ def finish(trials: list[Trial]) -> dict[str, Any]:
     return {result.trial.id: result for result in training.results}
 
 
+@pytest.mark.thorough
 @every_kind
 def test_a_trial_ends_bit_for_bit_the_same_alone_and_in_any_pack(kind):
     trials = nine(kind, steps=200, eval_every=100, validation_samples=300, test_samples=300)
