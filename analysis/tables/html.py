@@ -58,8 +58,8 @@ def row_labels(section: Section, place: int) -> list[RowLabel]:
     labels = []
     for end, text in enumerate(row.labels[:-1], start=1):
         if above[:end] != row.labels[:end]:
-            alike = takewhile(lambda other, end=end: other.labels[:end] == row.labels[:end], below)
-            labels.append(RowLabel(text, sum(1 for _ in alike)))
+            alike = takewhile(row.labels[:end].__eq__, (other.labels[:end] for other in below))
+            labels.append(RowLabel(text, len(list(alike))))
     return [*labels, RowLabel(row.labels[-1], 1)]
 
 

@@ -276,7 +276,7 @@ def _print_result(result: Any, save: Path | None) -> None:
     }[result.stop_reason]
     lengths = [f"{trial.min_inputs}–{trial.max_inputs}", *map(str, result.test_accuracy)]
     scores = map(_score, (result.validation_accuracy, *result.test_accuracy.values()))
-    rows = [{"inputs": "accuracy"} | dict(zip(lengths, scores, strict=True))]
+    rows: list[dict[str, Any]] = [{"inputs": "accuracy"} | dict(zip(lengths, scores, strict=True))]
     if any(value > 0.005 for value in result.majority.values()):
         majority = ["", *(f"{value:.3f}" for value in result.majority.values())]
         rows.append({"inputs": "commonest answer"} | dict(zip(lengths, majority, strict=True)))
