@@ -48,6 +48,7 @@ def claims(scale: str | None, store: str, as_json: bool, strict: bool) -> None:
 
 
 def _show(asked: "ClaimsAtScale") -> None:
+    from rich.console import Console
     from rich.text import Text
 
     from orch.analysis.claims import Verdict, evidence_text, verdict_text
@@ -71,4 +72,4 @@ def _show(asked: "ClaimsAtScale") -> None:
     else:
         click.secho(title, bold=True)
     if asked.without_results:
-        click.secho(asked.without_results, dim=True)
+        Console().print(Text(asked.without_results, "dim"))
