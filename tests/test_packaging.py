@@ -96,13 +96,13 @@ def test_the_wheel_carries_the_published_numbers(environment, tmp_path):
     assert found.stdout.count("513207") == 2
 
 
-def test_every_module_of_the_tree_is_in_the_wheel_below_one_name(environment):
+def test_every_module_template_and_style_of_the_tree_is_in_the_wheel_below_one_name(environment):
     (packages,) = (environment.parent / "lib").glob("python*/site-packages")
     expected = {
         str(path.relative_to(ROOT / "src"))
         for folder in [ROOT / "src" / "orch", *(ROOT / "src" / "orch").iterdir()]
-        for path in (folder.rglob("*.py") if folder.is_dir() else [folder])
-        if path.suffix == ".py"
+        for path in (folder.rglob("*") if folder.is_dir() else [folder])
+        if path.suffix in (".py", ".j2", ".css")
     }
     assert len(expected) > 200
     assert {path for path in expected if not (packages / path).exists()} == set()

@@ -1,106 +1,141 @@
-"""A report as one HTML page: styles and figures are inside it, and it asks nothing of the network."""
+"""A report as one HTML page: styles and figures are inside it, and it loads nothing from the network."""
 
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from functools import cache
 from importlib import resources
+from typing import Any, NamedTuple
+
+from jinja2 import Environment
+from markupsafe import Markup
 
 from orch.analysis.agreement import agreement
+from orch.analysis.claims import ClaimsAtScale, Verdict, evidence_text, verdict_text
+from orch.analysis.claims.condition import FAILED
+from orch.analysis.comparison import Comparison
 from orch.analysis.figures import Drawing, Gallery, svg_element
+from orch.analysis.html_templates import open_templates
 from orch.analysis.names import model_name, task_name
-from orch.analysis.published import TABLES
-from orch.analysis.report.claims import claims_section
+from orch.analysis.published import OOD, TABLES, VALIDATION
 from orch.analysis.report.collect import CellResult, Origin, StudyReport, SweepResult
-from orch.analysis.report.html import Markup, element, join, table
-from orch.analysis.report.reproduction import reproduction_section
+from orch.analysis.reproduction import Reproduction, TableTally, reproduction
 from orch.analysis.tables import render, stylesheet
 from orch.running.progress import duration
 from orch.store.bundled import BUNDLED
+from orch.sweeps.selection import LEARNED
 
-NUMBERS_MET = "How far the published numbers are met"
 MOST_IDS = 12
+"""Trial ids that are listed for each kind of failure."""
+
+
+class Section(NamedTuple):
+    key: str
+    """The id that the page's links lead to."""
+    title: str
+    content: Markup
+
+
+class Look(NamedTuple):
+    """How a verdict is shown."""
+
+    symbol: str
+    style: str
+
+
+LOOKS = {
+    Verdict.SUPPORTED: Look("✓", "good"),
+    Verdict.CONTRADICTED: Look("✗", "bad"),
+    Verdict.NOT_ENOUGH: Look("–", "soft"),
+}
 
 
 def page(report: StudyReport, gallery: Gallery) -> str:
-    sections = [
-        *([("claims", "The paper's claims", claims_section(report.claims))] if report.claims else []),
-        *([("numbers", NUMBERS_MET, reproduction_section(report.comparisons))] if report.comparisons else []),
-        ("results", "Results by sweep", _sweeps(report, gallery)),
-        ("failures", "Failures", _failures(report)),
-        ("provenance", "What it ran on", _origins(report)),
-        ("reproduce", "Every number and how to get it again", _reproduce(report)),
-    ]
-    links = element("ul", *(element("li", element("a", title, href=f"#{key}")) for key, title, _ in sections))
-    body = join(element("section", element("h2", title), content, id=key) for key, title, content in sections)
-    style = Markup(resources.files("orch.analysis.report").joinpath("page.css").read_text() + stylesheet())
-    names = ", ".join(sweep.name for sweep in report.sweeps)
-    head = element(
-        "head",
-        Markup('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
-        element("title", f"{names} at {report.scale.name} scale"),
-        element("style", style),
-    )
-    made = f"{report.made_at:%Y-%m-%d %H:%M} UTC by orch {report.version}, from {report.location}"
-    top = element(
-        "header",
-        element("h1", "Which sequence models can track state?"),
-        element("p", f"{names} at {report.scale.name} scale ({report.scale.about}); made {made}", class_="soft"),
-        _facts(report),
-    )
-    whole = element("html", head, element("body", top, element("nav", links), element("main", body)), lang="en")
-    return f"<!doctype html>\n{whole}\n"
+    """Write a report and its figures as a page of HTML."""
+    style = resources.files("orch.analysis.report").joinpath("page.css").read_text() + stylesheet()
+    sections = list(_sections(report, gallery))
+    return _fill("page", report=report, facts=_facts(report), sections=sections, style=Markup(style))
 
 
-def _facts(report: StudyReport) -> Markup:
-    failed = len({trial_id for group in report.failures for trial_id in group.trial_ids} & report.trial_ids)
-    facts = [
-        (f"{report.num_done:,} of {report.num_planned:,}", "trials finished"),
-        (f"{failed:,}", "trials failed"),
-        (duration(sum(origin.seconds for origin in report.origins)), "of training and testing"),
-        (f"{len({origin.host for origin in report.origins}):,}", "machines"),
-    ]
+def reproduction_section(comparisons: Sequence[Comparison]) -> Markup:
+    """Write how many published numbers are met, by table, for both lengths of test."""
+    found = [reproduction(comparisons, split) for split in (OOD, VALIDATION)]
+    return _fill("reproduction", reproductions=[(each, _tally_rows(each)) for each in found if each.cells])
+
+
+@cache
+def _templates() -> Environment:
+    templates = open_templates("orch.analysis.report")
+    templates.filters |= {
+        "cell_row": _cell_row,
+        "minute": _minute,
+        "svg": _svg,
+        "thousands": _thousands,
+    }
+    return templates
+
+
+def _fill(template: str, **values: Any) -> Markup:
+    return Markup(_templates().get_template(f"{template}.html.j2").render(values))
+
+
+def _sections(report: StudyReport, gallery: Gallery) -> Iterator[Section]:
+    if report.claims:
+        yield Section("claims", "The paper's claims", _claims(report.claims))
+    if report.comparisons:
+        title = "How far the published numbers are met"
+        yield Section("numbers", title, reproduction_section(report.comparisons))
+
+    def paper_tables(sweep: SweepResult) -> list[Markup]:
+        names = [name for name, table in TABLES.items() if table.sweep == sweep.name]
+        return [Markup(render(name, report.comparisons, report.scale, "html")) for name in names]
+
+    results = _fill("sweeps", sweeps=report.sweeps, gallery=gallery, paper_tables=paper_tables)
+    yield Section("results", "Results by sweep", results)
+    yield Section("failures", "Failures", _fill("failures", failures=report.failures, most_ids=MOST_IDS))
+    rows = [_origin_row(origin) for origin in report.origins]
+    yield Section("provenance", "What it ran on", _fill("provenance", rows=rows))
+    reproduce = _fill("reproduce", report=report, best_trial_rows=_best_trial_rows, bundled=BUNDLED)
+    yield Section("reproduce", "Every number and how to get it again", reproduce)
+
+
+def _claims(claims: Sequence[ClaimsAtScale]) -> Markup:
+    return _fill(
+        "claims",
+        claims=claims,
+        learned=LEARNED,
+        failed=FAILED,
+        looks=LOOKS,
+        verdict_text=verdict_text,
+        evidence_text=evidence_text,
+    )
+
+
+def _facts(report: StudyReport) -> Iterator[tuple[str, str]]:
+    """Yield the numbers at the top of the page, each with what it counts."""
+    failed = {trial_id for group in report.failures for trial_id in group.trial_ids} & report.trial_ids
+    yield f"{report.num_done:,} of {report.num_planned:,}", "trials finished"
     if report.comparisons:
         found = agreement(report.comparisons)
-        facts.insert(1, (f"{found.num_ours:,} of {found.num_distinct:,}", "published numbers have ours beside them"))
-        facts.insert(2, (f"{found.num_within:,}", f"of them agree within {found.tolerance:g}"))
-    return element("ul", *(element("li", element("b", value), about) for value, about in facts), class_="facts")
+        yield f"{found.num_ours:,} of {found.num_distinct:,}", "published numbers have ours beside them"
+        yield f"{found.num_within:,}", f"of them agree within {found.tolerance:g}"
+    yield f"{len(failed):,}", "trials failed"
+    yield duration(sum(origin.seconds for origin in report.origins)), "of training and testing"
+    yield f"{len({origin.host for origin in report.origins}):,}", "machines"
 
 
-def _sweeps(report: StudyReport, gallery: Gallery) -> Markup:
-    parts = []
-    for sweep in report.sweeps:
-        told = (
-            f"{sweep.title}. Reproduces {sweep.reproduces}. {sweep.num_done:,} of {sweep.num_planned:,} trials finished"
+def _tally_rows(found: Reproduction) -> list[list[str]]:
+    def row(tally: TableTally) -> list[str]:
+        counts = (
+            *(tally.num_published, tally.num_attempted, tally.num_within, tally.num_within_learned),
+            *(tally.num_better, tally.num_worse, tally.num_begun),
         )
-        told += f", {sweep.num_failed:,} failed." if sweep.num_failed else "."
-        parts.append(element("h3", sweep.name, id=f"sweep-{sweep.name}"))
-        parts.append(element("p", told))
-        tables = [
-            render(name, report.comparisons, report.scale, "html")
-            for name, table in TABLES.items()
-            if table.sweep == sweep.name
-        ]
-        parts += [Markup(text) for text in tables] or [_cell_table(sweep)]
-        parts += [_figure(each) for each in gallery.drawings if each.sweep == sweep.name]
-    parts += [element("p", f"Not drawn: {name}: {reason}.", class_="soft") for name, reason in gallery.left_out.items()]
-    return join(parts)
+        return [tally.table, *map(_thousands, counts)]
 
-
-def _cell_table(sweep: SweepResult) -> Markup:
-    """For sweeps without published numbers: our own reading and the paper's, cell by cell."""
-    headers = [
-        "model",
-        "task",
-        "settings",
-        "at test length",
-        "seeds",
-        "best",
-        "in validation",
-        "learning rate",
-        "remark",
-    ]
-    rows = [_cell_row(each) for each in sweep.cells]
-    return table(headers, rows, numbers=headers[3:8])
+    return [row(tally) for tally in (*found.tallies, found.total)]
 
 
 def _cell_row(each: CellResult) -> list[str]:
+    """Describe a cell by our own reading of its trials."""
     trial, summary = each.cell.example, each.summary
     names = [
         model_name(trial.model.name, each.cell.variant) or trial.model.name,
@@ -115,37 +150,12 @@ def _cell_row(each: CellResult) -> list[str]:
     return [*names, *numbers, f"{summary.learning_rate:g}", summary.remark]
 
 
-def _figure(drawing: Drawing) -> Markup:
-    caption = element("figcaption", element("b", f"{drawing.title}. "), drawing.caption)
-    svg = Markup(svg_element(drawing.figure, drawing.name, drawing.title))
-    return element("figure", element("div", svg), caption)
-
-
-def _failures(report: StudyReport) -> Markup:
-    if not report.failures:
-        return element("p", "Every trial that was started has finished, or is still under way.")
-    parts = []
-    for group in report.failures:
-        ids = ", ".join(group.trial_ids[:MOST_IDS])
-        more = f" and {len(group.trial_ids) - MOST_IDS:,} more" if len(group.trial_ids) > MOST_IDS else ""
-        count = f"{len(group.trial_ids):,} trial{'s' * (len(group.trial_ids) != 1)}"
-        parts.append(
-            element(
-                "details",
-                element("summary", element("b", group.signature), f": {count}, last {group.last_at}. {group.message}"),
-                element("p", f"Trials: {ids}{more}"),
-                element("pre", group.traceback) if group.traceback else "",
-            )
-        )
-    parts.append(element("p", "They are tried again by ", element("code", "orch resume"), "."))
-    return join(parts)
-
-
-def _origins(report: StudyReport) -> Markup:
-    if not report.origins:
-        return element("p", "Nothing has finished yet.")
-    headers = ["machine", "device", "threads", "trials", "time", "from", "to", "code", "packages"]
-    return table(headers, (_origin_row(origin) for origin in report.origins), numbers=["threads", "trials", "time"])
+def _best_trial_rows(sweep: SweepResult) -> list[list[str]]:
+    return [
+        [*_cell_row(each)[:6], each.summary.scores["ood"].best_trial]
+        for each in sweep.cells
+        if each.summary.scores is not None
+    ]
 
 
 def _origin_row(origin: Origin) -> list[str]:
@@ -154,43 +164,18 @@ def _origin_row(origin: Origin) -> list[str]:
     if origin.mamba_kernel:
         packages += f"; Mamba scan: {origin.mamba_kernel}"
     return [
-        origin.host,
-        origin.device,
-        str(origin.threads),
-        f"{origin.num_trials:,}",
-        duration(origin.seconds),
-        f"{origin.first:%Y-%m-%d %H:%M}",
-        f"{origin.last:%Y-%m-%d %H:%M}",
-        commit,
-        packages,
+        *(origin.host, origin.device, str(origin.threads), _thousands(origin.num_trials), duration(origin.seconds)),
+        *(_minute(origin.first), _minute(origin.last), commit, packages),
     ]
 
 
-def _reproduce(report: StudyReport) -> Markup:
-    intro = element(
-        "p",
-        "Each line is one cell: the best of its trials, whose id is given, and the mean over seeds at the learning rate"
-        " chosen by accuracy at 100 inputs. To train one trial again, alone: ",
-        element("code", f"orch train --trial ID --store {report.location}"),
-        ". To see all that is known of it: ",
-        element("code", f"orch query \"SELECT * FROM trials WHERE trial_id = 'ID'\" --store {report.location}"),
-        ".",
-    )
-    parts: list[Markup] = [intro]
-    for sweep in report.sweeps:
-        command = f"orch sweep {sweep.name} --scale {report.scale.name}"
-        command += "" if report.location == BUNDLED else f" --store {report.location}"
-        rows = [
-            [*_cell_row(each)[:6], each.summary.scores["ood"].best_trial]
-            for each in sweep.cells
-            if each.summary.scores is not None
-        ]
-        headers = ["model", "task", "settings", "at test length", "seeds", "best", "best trial"]
-        parts.append(
-            element(
-                "details",
-                element("summary", element("b", sweep.name), f": {len(rows):,} cells, from ", element("code", command)),
-                table(headers, rows, numbers=headers[3:6]),
-            )
-        )
-    return join(parts)
+def _svg(drawing: Drawing) -> Markup:
+    return Markup(svg_element(drawing.figure, drawing.name, drawing.title))
+
+
+def _thousands(count: int) -> str:
+    return f"{count:,}"
+
+
+def _minute(time: datetime) -> str:
+    return f"{time:%Y-%m-%d %H:%M}"

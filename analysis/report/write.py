@@ -1,4 +1,4 @@
-"""Reports as files, each written aside and renamed: what is there is whole."""
+"""Reports as files. Each is written aside and renamed, so that a file is never half written."""
 
 import os
 import secrets
@@ -15,7 +15,7 @@ def write_page(path: Path, report: StudyReport, gallery: Gallery) -> None:
 
 
 def write_figures(folder: Path, gallery: Gallery) -> int:
-    """Every figure as SVG and PNG; how many there are."""
+    """Write every figure as SVG and PNG, and return how many figures there are."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for drawing in gallery.drawings:

@@ -1,4 +1,4 @@
-"""How each published table is laid out: what its sections, rows, column groups and columns are."""
+"""The axes of each published table: its sections, rows, column groups and columns."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,14 +12,15 @@ Label = Callable[[PublishedCell], str]
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Axes:
     headings: tuple[str, ...]
-    """Over the labels of the rows."""
+    """Headings over the labels of the rows."""
     labels: Callable[[PublishedCell, str], tuple[str, ...]]
-    """Of a number's row, given how ours is read."""
+    """Returns the labels of a number's row, given how our settings read the paper."""
     section: Label
-    """Rows stand together in sections, as in the paper."""
+    """Returns the section that a number's row belongs to."""
     group: Label
+    """Returns the heading of the columns that a number's column belongs to."""
     columns: str
-    """What the columns of a group are."""
+    """What the columns of a group differ in."""
     column: Label
 
 

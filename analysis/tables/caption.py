@@ -1,4 +1,4 @@
-"""What is said above and below a table: the statistics, and whatever a reader must know before trusting it."""
+"""The caption and the notes of a table: its statistics, and what a reader must know before trusting it."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -10,7 +10,7 @@ from orch.sweeps.scales import Scale
 
 
 def caption(comparisons: Sequence[Comparison], scale: Scale, reading: TableStyle) -> str:
-    """The published statistic and ours."""
+    """Return the caption, which names the published statistic and ours."""
     table = TABLES[comparisons[0].published.table]
     counts = sorted({each.summary.num_planned for each in comparisons})
     trials = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1])))) + f" trial{'s' * (counts[-1] != 1)}"
@@ -23,6 +23,7 @@ def caption(comparisons: Sequence[Comparison], scale: Scale, reading: TableStyle
 
 
 def notes(comparisons: Sequence[Comparison], scale: Scale, reading: TableStyle, tolerance: float) -> Iterator[str]:
+    """Yield the notes below a table, each a sentence or more."""
     name = comparisons[0].published.table
     if TABLES[name].note:
         yield TABLES[name].note

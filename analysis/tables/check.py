@@ -1,8 +1,7 @@
-"""Where ours differ from the paper's by more than a tolerance, in words."""
+"""Numbers of ours that differ from the published ones, in words."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
-from orch.analysis.agreement import agreement, disagreements
 from orch.analysis.comparison import Comparison
 from orch.analysis.names import model_name, task_name
 from orch.analysis.published import Key, PublishedCell
@@ -10,27 +9,14 @@ from orch.analysis.tables.axes import additive_name, split_name
 from orch.analysis.tables.entries import decimals, signed
 
 
-def print_disagreements(comparisons: Sequence[Comparison], tolerance: float) -> int:
-    """Say how far ours agree and list where they do not; how many numbers that is."""
-    import click
-
-    from orch.cli._rich_tables import print_rows
-
-    found = disagreements(comparisons, tolerance)
-    if found:
-        print_rows(disagreement_rows(found), title=f"Numbers that differ by more than {tolerance:g}")
-    click.echo(f"{agreement(comparisons, tolerance)}")
-    return len(found)
-
-
 def disagreement_rows(comparisons: Iterable[Comparison]) -> list[dict[str, str]]:
-    """One row for each, with the trial of ours that did best."""
+    """Describe each comparison in a row, with our best trial."""
     return [_row(each) for each in comparisons]
 
 
 def _row(comparison: Comparison) -> dict[str, str]:
-    assert comparison.score is not None, "what has none of ours does not differ"
-    assert comparison.difference is not None, "what has none of ours does not differ"
+    assert comparison.score is not None, "a number without ours does not differ"
+    assert comparison.difference is not None, "a number without ours does not differ"
     also = dict.fromkeys(decimals(number.accuracy) for number in comparison.also)
     published = decimals(comparison.published.accuracy)
     others = [text for text in also if text != published]
@@ -46,7 +32,7 @@ def _row(comparison: Comparison) -> dict[str, str]:
 
 
 def in_words(number: PublishedCell, reading: str = "") -> str:
-    """What a published number is about."""
+    """Say what a published number measures: model, task, settings and length."""
     key = number.key
     parts = [model_name(key.model, key.variant), task_name(key.task, key.modulus)]
     if key.train_examples:

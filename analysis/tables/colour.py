@@ -1,4 +1,4 @@
-"""Accuracies as colours, from pale to deep: for print, for the colour-blind, and for light and dark pages.
+"""Accuracies as colours from pale to deep, fit for print, for colour-blind readers and for light and dark pages.
 
 Lightness alone tells low from high, so a grey copy reads the same; hue only helps. On a dark page the ramp starts from
 the page's darkness instead. The text on a colour is black or white, whichever is easier to read.
@@ -12,12 +12,12 @@ DARK: Ramp = ("#1d2733", "#23506b", "#3c8a8f", "#a5d6bd")
 
 
 def step_of(value: float) -> int:
-    """Which of the ramp's steps an accuracy is at; what is below chance is as pale as chance."""
+    """Return the step of the ramp for an accuracy; one below chance has the step of chance."""
     return round(NUM_STEPS * min(1.0, max(0.0, value)))
 
 
 def background(value: float, ramp: Ramp = LIGHT) -> str:
-    """As `#rrggbb`."""
+    """Return the colour of an accuracy as `#rrggbb`."""
     place = step_of(value) / NUM_STEPS * (len(ramp) - 1)
     lower = min(int(place), len(ramp) - 2)
     pairs = zip(_channels(ramp[lower]), _channels(ramp[lower + 1]), strict=True)
@@ -25,18 +25,18 @@ def background(value: float, ramp: Ramp = LIGHT) -> str:
 
 
 def ink(colour: str) -> str:
-    """Black or white, whichever stands out more on a colour."""
+    """Return black or white, whichever has more contrast with a colour."""
     return max(("#000000", "#ffffff"), key=lambda text: contrast(text, colour))
 
 
 def contrast(first: str, second: str) -> float:
-    """The ratio that WCAG asks to be 4.5 or more for text."""
+    """Return the contrast ratio of two colours, which WCAG asks to be 4.5 or more for text."""
     low, high = sorted((luminance(first), luminance(second)))
     return (high + 0.05) / (low + 0.05)
 
 
 def luminance(colour: str) -> float:
-    """From 0, black, to 1, white."""
+    """Return the relative luminance of a colour, from 0 for black to 1 for white."""
     parts = [channel / 255 for channel in _channels(colour)]
     red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue

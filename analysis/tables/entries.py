@@ -1,7 +1,8 @@
-"""What stands in a cell: the paper's reading of our trials or our own, beside the published value, as short texts."""
+"""The texts in a cell: our number by the paper's reading or by our own, beside the published value."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from orch.analysis.aggregate import CellStatus, Score
 from orch.analysis.agreement import is_beyond
@@ -24,33 +25,45 @@ class TableEntry:
     """A cell as texts, the same for every rendering."""
 
     value: float | None
-    """What it is coloured by."""
+    """The accuracy that sets the cell's colour; None if there is none of ours."""
     lines: tuple[str, ...]
-    """Named by `TableStyle.lines`; the first is ours."""
+    """The texts that `TableStyle.lines` names; the first is ours."""
     marks: str = ""
-    """Beside ours, explained by `LEGEND`."""
+    """Marks beside ours, explained by `LEGEND`."""
     marks_published: str = ""
-    """Beside the published value, explained likewise."""
+    """Marks beside the published value, explained by `LEGEND`."""
     also: str = ""
-    """Other values that the paper gives the same number."""
+    """Other values that the paper gives for the same number."""
     beyond: bool = False
     """Whether the difference is beyond the tolerance."""
-    told: str = ""
-    """Everything about it in a sentence or two."""
+    tooltip: str = ""
+    """Everything known about the cell, in a few sentences."""
+
+
+class Piece(NamedTuple):
+    """One text of a cell, as every rendering shows it."""
+
+    name: str
+    """The name among `TableStyle.lines`."""
+    text: str
+    marks: str = ""
+    bold: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class TableStyle:
     lines: tuple[str, ...]
-    """What stands in a cell, ours first."""
+    """Names of the texts in a cell, ours first."""
     statistic: str
-    """What ours is, of `{trials}`."""
+    """How our number is computed from `{trials}`."""
     texts: Callable[[Comparison, Score], tuple[str, ...]]
+    """Returns the texts of a cell that has a score."""
     value: Callable[[Score], float]
+    """Returns the accuracy that sets a cell's colour."""
 
 
 def _paper_texts(comparison: Comparison, score: Score) -> tuple[str, ...]:
-    assert comparison.difference is not None, "what has a score has a difference"
+    assert comparison.difference is not None, "a comparison with a score has a difference"
     return decimals(score.best), decimals(comparison.published.accuracy), signed(comparison.difference)
 
 
@@ -79,7 +92,7 @@ READINGS: dict[str, TableStyle] = {
 
 
 def entry_of(comparison: Comparison | None, reading: TableStyle, tolerance: float) -> TableEntry:
-    """The cell of a comparison; of none, one that is not planned."""
+    """Return the cell of a comparison, or the cell of a number that is not planned if there is no comparison."""
     if comparison is None:
         return TableEntry(None, (NOT_PLANNED, *("" for _ in reading.lines[1:])))
     published, summary = comparison.published, comparison.summary
@@ -104,11 +117,11 @@ def entry_of(comparison: Comparison | None, reading: TableStyle, tolerance: floa
         marks_published=TWICE if same else "",
         also=f"also {', '.join(map(decimals, others))}" if others else "",
         beyond=is_beyond(comparison, tolerance),
-        told=_told(comparison),
+        tooltip=_tooltip(comparison),
     )
 
 
-def _told(comparison: Comparison) -> str:
+def _tooltip(comparison: Comparison) -> str:
     score, summary = comparison.score, comparison.summary
     sentences = []
     if score is not None and comparison.difference is not None:
@@ -126,17 +139,18 @@ def _told(comparison: Comparison) -> str:
 
 
 def decimals(value: float) -> str:
-    """With a true minus; what rounds to zero has no sign."""
+    """Return a number with two decimals and a true minus sign; zero has no sign."""
     return f"{round(value, 2) + 0.0:.2f}".replace("-", "−")
 
 
 def signed(value: float) -> str:
+    """Return a difference with two decimals and its sign, which is ± for zero."""
     text = decimals(value)
     return text if text.startswith("−") else f"±{text}" if text == "0.00" else f"+{text}"
 
 
 def rate_text(rate: float) -> str:
-    """A learning rate in short.
+    """Return a learning rate in its shortest scientific notation.
 
     >>> rate_text(0.001), rate_text(0.00025)
     ('1e-3', '2.5e-4')

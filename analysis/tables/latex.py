@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from orch.analysis.tables.colour import background, ink
-from orch.analysis.tables.entries import DIFFERENCE, PUBLISHED, TableEntry
+from orch.analysis.tables.entries import TableEntry
 from orch.analysis.tables.layout import PaperTable, Section, TableRow
 
 PREAMBLE = """\
@@ -16,7 +16,7 @@ PREAMBLE = """\
 """
 
 MOST_LINES = 50
-"""In a float, besides its head and caption: what fits on a page of an article."""
+"""Lines of a float, besides its head and caption, that fit on a page of an article."""
 
 _SPECIAL = {
     "\\": r"\textbackslash{}",
@@ -53,7 +53,7 @@ def paragraph(text: str) -> str:
 
 
 def _pages(table: PaperTable, section: Section) -> list[list[TableRow]]:
-    """A section's rows, as many at once as fit on a page; those of one model stay together."""
+    """Split a section's rows into pages, without separating the rows of one model."""
     pages: list[list[TableRow]] = [[]]
     for _, alike in groupby(section.rows, key=lambda row: row.labels[0]):
         rows = list(alike)
@@ -66,13 +66,13 @@ def _pages(table: PaperTable, section: Section) -> list[list[TableRow]]:
 def _float(table: PaperTable, heading: str, rows: Sequence[TableRow], place: int, num_floats: int) -> str:
     num_columns = sum(len(group.columns) for group in table.groups)
     title = f"{table.title}: {heading}" if heading else table.title
-    told = [table.caption, f"Each cell, from above: {', '.join(table.lines)}."] if place == 0 else []
+    explained = [table.caption, f"Each cell, from above: {', '.join(table.lines)}."] if place == 0 else []
     label = re.sub(r"[^a-z]+", "-", f"{table.name} {heading}".lower()).strip("-") + f"-{place + 1}"
     lines = [
         r"\begin{table}[htbp]",
         r"\centering\scriptsize",
         r"\setlength{\tabcolsep}{2pt}",
-        rf"\caption{{{escape(' '.join([f'{title}.', *told]))}}}",
+        rf"\caption{{{escape(' '.join([f'{title}.', *explained]))}}}",
         rf"\label{{tab:{label}}}",
         rf"\begin{{tabular}}{{l*{{{num_columns}}}{{c}}}}",
         r"\toprule",
@@ -85,7 +85,7 @@ def _float(table: PaperTable, heading: str, rows: Sequence[TableRow], place: int
     if place == num_floats - 1:
         notes = list(table.remarks)
         if table.legend:
-            notes.append(f"Marks: {'; '.join(f'{mark} {meaning}' for mark, meaning in table.legend.items())}.")
+            notes.append(f"Marks: {table.legend_text}.")
         lines += ["", r"\smallskip", rf"\parbox{{\linewidth}}{{{escape(' '.join(notes))}}}"]
     return "\n".join([*lines, r"\end{table}", ""])
 
@@ -99,14 +99,12 @@ def _head(table: PaperTable) -> Iterator[str]:
         start = end + 1
     yield " & ".join(cells) + r" \\"
     yield "".join(rules)
-    yield (
-        " & ".join([escape(table.columns), *(escape(text) for group in table.groups for text in group.columns)])
-        + r" \\"
-    )
+    texts = [table.columns, *(text for group in table.groups for text in group.columns)]
+    yield " & ".join(map(escape, texts)) + r" \\"
 
 
 def _lines(table: PaperTable, row: TableRow, space: bool) -> Iterator[str]:
-    """A row's labels stand above each other, as the texts of its cells do."""
+    """Write a row: its labels stand above each other, as the texts of its cells do."""
     if space:
         yield r"\addlinespace[2pt]"
     for line in zip(*_stacks(table, row), strict=True):
@@ -114,7 +112,7 @@ def _lines(table: PaperTable, row: TableRow, space: bool) -> Iterator[str]:
 
 
 def _stacks(table: PaperTable, row: TableRow) -> list[list[str]]:
-    """The labels and every cell, each as equally many lines."""
+    """Return the labels and every cell, each as the same number of lines."""
     entries = [entry for group in row.entries for entry in group]
     stacks = [[escape(label) for label in row.labels], *(_stack(table, entry) for entry in entries)]
     height = max(len(stack) for stack in stacks)
@@ -123,12 +121,9 @@ def _stacks(table: PaperTable, row: TableRow) -> list[list[str]]:
 
 def _stack(table: PaperTable, entry: TableEntry) -> list[str]:
     texts = []
-    for name, text in zip(table.lines, entry.lines, strict=True):
-        marks = entry.marks_published if name == PUBLISHED else ""
-        shown = escape(text) + (f"\\rlap{{{escape(marks)}}}" if marks else "")
-        texts.append(rf"\textbf{{{shown}}}" if name == DIFFERENCE and entry.beyond else shown)
-    if entry.marks:
-        texts[0] += f"\\rlap{{{escape(entry.marks)}}}"
+    for piece in table.pieces(entry):
+        shown = escape(piece.text) + (rf"\rlap{{{escape(piece.marks)}}}" if piece.marks else "")
+        texts.append(rf"\textbf{{{shown}}}" if piece.bold else shown)
     if entry.value is not None:
         colour = background(entry.value)
         shades = [shade[1:].upper() for shade in (colour, ink(colour))]
@@ -137,5 +132,5 @@ def _stack(table: PaperTable, entry: TableEntry) -> list[str]:
 
 
 def escape(text: str) -> str:
-    """So that it reads as it is written."""
+    """Escape every character that means something else to LaTeX."""
     return "".join(_SPECIAL.get(character, character) for character in text)

@@ -1,4 +1,4 @@
-"""A published table laid out with ours beside it: what stands where, for all renderings alike."""
+"""The layout of a published table with our numbers beside it, shared by all renderings."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -8,7 +8,16 @@ from orch.analysis.comparison import Comparison
 from orch.analysis.published import TABLES, PublishedCell, published_cells
 from orch.analysis.tables.axes import AXES, Axes
 from orch.analysis.tables.caption import caption, notes
-from orch.analysis.tables.entries import DIFFERENCE, LEGEND, READINGS, TableEntry, TableStyle, entry_of
+from orch.analysis.tables.entries import (
+    DIFFERENCE,
+    LEGEND,
+    PUBLISHED,
+    READINGS,
+    Piece,
+    TableEntry,
+    TableStyle,
+    entry_of,
+)
 from orch.core.errors import UnknownName
 from orch.sweeps.scales import Scale
 
@@ -25,13 +34,13 @@ class Group:
 class TableRow:
     labels: tuple[str, ...]
     entries: tuple[tuple[TableEntry, ...], ...]
-    """By group and column."""
+    """One tuple for each group, with one entry for each of its columns."""
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
     heading: str
-    """Empty if there is only one."""
+    """Empty if the table has only one section."""
     rows: tuple[TableRow, ...]
 
 
@@ -42,11 +51,11 @@ class PaperTable:
     caption: str
     """The published statistic and ours."""
     lines: tuple[str, ...]
-    """What stands in each cell, ours first."""
+    """Names of the texts in each cell, ours first."""
     headings: tuple[str, ...]
-    """Over the labels of the rows."""
+    """Headings over the labels of the rows."""
     columns: str
-    """What the columns are."""
+    """What the columns of a group differ in."""
     groups: tuple[Group, ...]
     sections: tuple[Section, ...]
     agreement: Agreement
@@ -58,24 +67,41 @@ class PaperTable:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What is said below it: how far ours agree, where differences are shown, and the notes."""
+        """Sentences below the table: how far ours agree, if differences are shown, and the notes."""
         return (f"{self.agreement}.", *self.notes) if DIFFERENCE in self.lines else self.notes
 
     @property
     def legend(self) -> dict[str, str]:
-        """The marks that occur."""
+        """The marks that occur in the table and what they mean."""
         shown = "".join(entry.marks + entry.marks_published + entry.lines[0] for entry in self.entries)
         return {mark: meaning for mark, meaning in LEGEND.items() if mark in shown}
 
+    @property
+    def legend_text(self) -> str:
+        return "; ".join(f"{mark} {meaning}" for mark, meaning in self.legend.items())
+
+    @property
+    def corner_headings(self) -> tuple[str, ...]:
+        """The headings, the last one with what the columns differ in."""
+        return (*self.headings[:-1], f"{self.headings[-1]} \\ {self.columns.lower()}")
+
+    def pieces(self, entry: TableEntry) -> list[Piece]:
+        """Return the texts of a cell with their marks, ours first."""
+        marks = {self.lines[0]: entry.marks, PUBLISHED: entry.marks_published}
+        return [
+            Piece(name, text, marks.get(name, ""), bold=name == DIFFERENCE and entry.beyond)
+            for name, text in zip(self.lines, entry.lines, strict=True)
+        ]
+
 
 Place = tuple[str, str]
-"""Group and column."""
+"""The headings of a group and of a column in it."""
 
 
 def lay_out(
     name: str, comparisons: Iterable[Comparison], scale: Scale, reading: str = "paper", tolerance: float = TOLERANCE
 ) -> PaperTable | None:
-    """The table of that name; nothing if the scale plans nothing of it."""
+    """Lay out the published table of that name; return None if the scale plans nothing of it."""
     for kind, given, known in (("table", name, TABLES), ("reading", reading, READINGS)):
         if given not in known:
             raise UnknownName(kind, given, known)
@@ -111,13 +137,13 @@ def lay_out(
 
 
 RowKey = tuple[str, tuple[str, ...]]
-"""Section and labels, before ours are told apart by how they read the paper."""
+"""A section and the labels of a published row, which may have several rows of ours: one for each reading."""
 
 
 def _arrange(
     name: str, comparisons: Iterable[Comparison], axes: Axes
 ) -> tuple[list[Place], dict[RowKey, dict[tuple[str, ...], dict[Place, Comparison]]]]:
-    """All columns and all rows in the published order, and what ours stands where."""
+    """Return all columns, and all rows with our numbers by column, in the published order."""
     beside: dict[PublishedCell, list[Comparison]] = {}
     for each in comparisons:
         beside.setdefault(each.published, []).append(each)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from orch.analysis.tables.entries import DIFFERENCE, PUBLISHED, TableEntry
+from orch.analysis.tables.entries import PUBLISHED, TableEntry
 from orch.analysis.tables.layout import PaperTable
 
 
@@ -13,14 +13,14 @@ def render_markdown(table: PaperTable) -> str:
     for section in table.sections:
         for position, group in enumerate(table.groups):
             parts.append(f"**{escape(' · '.join(filter(None, (section.heading, group.heading))))}**")
-            header = [*table.headings[:-1], f"{table.headings[-1]} \\ {table.columns}", *group.columns]
+            header = [escape(text) for text in (*table.corner_headings, *group.columns)]
             body = [
-                [*map(escape, row.labels), *(_cell(entry, table.lines) for entry in row.entries[position])]
+                [*map(escape, row.labels), *(_cell(table, entry) for entry in row.entries[position])]
                 for row in section.rows
             ]
-            parts.append(_rows([*map(escape, header)], body, len(table.headings)))
-    legend = [f"{escape(mark)} {escape(meaning)}" for mark, meaning in table.legend.items()]
-    parts += [" ".join(map(escape, table.remarks))] + ([f"Marks: {'; '.join(legend)}."] if legend else [])
+            parts.append(_rows(header, body, len(table.headings)))
+    parts.append(escape(" ".join(table.remarks)))
+    parts.append(f"Marks: {escape(table.legend_text)}." if table.legend else "")
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -29,18 +29,15 @@ def _rows(header: Sequence[str], body: Sequence[Sequence[str]], num_labels: int)
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (header, align, *body))
 
 
-def _cell(entry: TableEntry, names: Sequence[str]) -> str:
-    ours = escape(entry.lines[0] + entry.marks)
+def _cell(table: PaperTable, entry: TableEntry) -> str:
     texts = []
-    for name, text in zip(names[1:], entry.lines[1:], strict=True):
-        shown = escape(text)
-        if name == PUBLISHED:
-            shown += entry.marks_published + (f" {entry.also}" if entry.also else "")
-        texts.append(f"**{shown}**" if name == DIFFERENCE and entry.beyond else shown)
-    texts = [text for text in texts if text]
-    return f"{ours} ({', '.join(texts)})" if texts else ours
+    for name, text, marks, bold in table.pieces(entry):
+        shown = escape(text + marks) + (f" {entry.also}" if name == PUBLISHED and entry.also else "")
+        texts.append(f"**{shown}**" if bold else shown)
+    ours, *others = filter(None, texts)
+    return f"{ours} ({', '.join(others)})" if others else ours
 
 
 def escape(text: str) -> str:
-    """So that it reads as it is written: no emphasis, no links, no HTML, no new column."""
+    """Escape a text so that it has no emphasis, no links, no HTML and no column breaks."""
     return re.sub(r"([\\`*_\[\]<>|#])", r"\\\1", text)

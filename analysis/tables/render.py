@@ -1,6 +1,7 @@
 """One published table, or all of them, written in a format."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 from orch.analysis.agreement import TOLERANCE, agreement
 from orch.analysis.comparison import Comparison
@@ -11,7 +12,21 @@ from orch.analysis.tables.terminal import render_terminal
 from orch.core.errors import UnknownName
 from orch.sweeps.scales import Scale
 
-FORMATS = ("terminal", "markdown", "latex", "html")
+
+@dataclass(frozen=True, slots=True)
+class TableFormat:
+    table: Callable[[PaperTable], str]
+    paragraph: Callable[[str], str]
+    preamble: Callable[[], str] = str
+    """Returns what stands once before all tables."""
+
+
+FORMATS = {
+    "terminal": TableFormat(render_terminal, str),
+    "markdown": TableFormat(markdown.render_markdown, markdown.escape),
+    "latex": TableFormat(latex.render_latex, latex.paragraph, lambda: latex.PREAMBLE),
+    "html": TableFormat(html.render_html, html.paragraph, lambda: f"<style>\n{html.stylesheet()}</style>"),
+}
 
 
 def render(
@@ -22,7 +37,7 @@ def render(
     reading: str = "paper",
     tolerance: float = TOLERANCE,
 ) -> str:
-    """The published table of that name with ours beside it; empty if the scale plans nothing of it.
+    """Write the published table of that name with ours beside it; empty if the scale plans nothing of it.
 
     As HTML it is a fragment for a page that has `stylesheet`, and our own reading is folded away beneath the paper's.
     As LaTeX it is for a document with the packages of `latex.PREAMBLE`.
@@ -32,15 +47,9 @@ def render(
     table = lay_out(name, comparisons, scale, reading, tolerance)
     if table is None:
         return ""
-    if format == "html":
-        details = lay_out(name, comparisons, scale, "ours", tolerance) if reading == "paper" else None
-        return html.render_html(table, details)
-    writers: dict[str, Callable[[PaperTable], str]] = {
-        "terminal": render_terminal,
-        "markdown": markdown.render_markdown,
-        "latex": latex.render_latex,
-    }
-    return writers[format](table)
+    if format == "html" and reading == "paper":
+        return html.render_html(table, details=lay_out(name, comparisons, scale, "ours", tolerance))
+    return FORMATS[format].table(table)
 
 
 def render_all(
@@ -51,23 +60,16 @@ def render_all(
     tolerance: float = TOLERANCE,
     tables: Iterable[str] = tuple(TABLES),
 ) -> str:
-    """Every table of which something is planned, and how far all of them agree; with the stylesheet or the packages."""
+    """Write every table that the scale plans something of, then how far all of them agree."""
     names = list(tables)
     chosen = [each for each in comparisons if each.published.table in names]
     texts = [render(name, chosen, scale, format, reading, tolerance) for name in names]
-    before = {"latex": latex.PREAMBLE, "html": f"<style>\n{html.stylesheet()}</style>"}.get(format, "")
-    paragraphs: dict[str, Callable[[str], str]] = {
-        "terminal": str,
-        "markdown": markdown.escape,
-        "latex": latex.paragraph,
-        "html": html.paragraph,
-    }
-    overall = paragraphs[format](overall_text(chosen, scale, tolerance))
-    return "\n".join([text for text in (before, *texts, overall) if text]) + "\n"
+    overall = FORMATS[format].paragraph(overall_text(chosen, scale, tolerance))
+    return "\n".join(text for text in (FORMATS[format].preamble(), *texts, overall) if text) + "\n"
 
 
 def overall_text(comparisons: Sequence[Comparison], scale: Scale, tolerance: float = TOLERANCE) -> str:
-    """All tables together, each number once."""
+    """Say how far the numbers of all tables together agree, counting each number once."""
     num_published = len(published_cells())
     num_planned = len({each.published for each in comparisons})
     return (

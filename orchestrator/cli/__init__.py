@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from orch.core.errors import OrchError
+from orch.core.printable import printable_lines
 
 
 class LazyGroup(click.Group):
@@ -29,11 +30,11 @@ class LazyGroup(click.Group):
         return super().resolve_command(context, args)
 
     def invoke(self, context: click.Context) -> Any:
-        """The one place where our errors become messages."""
+        """Run a command, and turn its errors into messages."""
         try:
             return super().invoke(context)
         except OrchError as error:
-            for line in str(error).splitlines():
+            for line in printable_lines(str(error)):
                 click.echo(f"error: {line}", err=True)
             sys.exit(2)
 

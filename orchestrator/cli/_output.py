@@ -1,12 +1,11 @@
-"""How commands give a table to people, programs and files."""
+"""The options and the function by which commands write a table for people, programs or files."""
 
 import io
 import os
-import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -17,12 +16,10 @@ if TYPE_CHECKING:
 
 FORMATS = ("table", "csv", "json", "markdown", "parquet")
 _SUFFIXES = {".txt": "table", ".csv": "csv", ".json": "json", ".md": "markdown", ".parquet": "parquet"}
-MOST_LINES = 200
-"""A terminal is shown about so many."""
 
 
-def output_options(command: Callable) -> Callable:
-    """The options of commands that give a table: pass them on to `write_table`."""
+def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that choose how a table is written. The command passes their values to `write_table`."""
     options = [
         click.option(
             "--format",
@@ -37,7 +34,7 @@ def output_options(command: Callable) -> Callable:
 
 
 def check_output(format: str | None, output: str | None) -> str:
-    """The format to use. What cannot be written is told before any work starts."""
+    """Return the format to use, or raise an error before any work starts if the output cannot be written."""
     if output is not None:
         folder = Path(output).absolute().parent
         if not folder.is_dir():
@@ -54,52 +51,36 @@ def check_output(format: str | None, output: str | None) -> str:
 
 
 def write_table(table: "Table", format: str | None = None, output: str | None = None) -> None:
-    """To a file, which is there as a whole or not at all, or to standard output."""
+    """Write a table to a file, which then holds all of it or is not changed, or to standard output."""
     format = check_output(format, output)
     if output is not None:
-        _write_file(Path(output), _as_bytes(table, format))
+        _write_file(Path(output), iter([_as_bytes(table, format)]))
     elif format == "parquet":
-        sys.stdout.buffer.writelines(_as_bytes(table, format))
-    elif format == "table" and sys.stdout.isatty():
-        _show(table)
+        sys.stdout.buffer.write(_as_bytes(table, format))
     else:
-        for piece in _pieces(table, format):
-            sys.stdout.write(piece)
+        _write_text(table, format, sys.stdout)
 
 
-def _pieces(table: "Table", format: str) -> Iterator[str]:
-    from orch.cli._formats import csv_lines, json_lines, markdown_lines
-    from orch.cli._text_table import text_rows
+def _write_text(table: "Table", format: str, sink: TextIO) -> None:
+    from orch.cli._table_formats import write_csv, write_json, write_markdown
+    from orch.cli._tables import print_table, write_text
 
-    if format == "table":
-        return text_rows(table, width=None)
-    return {"csv": csv_lines, "json": json_lines, "markdown": markdown_lines}[format](table)
-
-
-def _show(table: "Table") -> None:
-    from orch.cli._text_table import text_rows
-
-    num_lines = num_shown = 0
-    head, *rows = text_rows(table.slice(0, MOST_LINES), shutil.get_terminal_size().columns)
-    click.echo(head, nl=False)
-    for row in rows:
-        if num_lines >= MOST_LINES:
-            break
-        click.echo(row, nl=False)
-        num_lines, num_shown = num_lines + row.count("\n"), num_shown + 1
-    if num_shown < table.num_rows:
-        click.echo(f"{table.num_rows - num_shown:,} more rows: --output FILE or a pipe has them all", err=True)
+    if format == "table" and sink.isatty():
+        print_table(table)
+    else:
+        {"table": write_text, "csv": write_csv, "json": write_json, "markdown": write_markdown}[format](table, sink)
 
 
-def _as_bytes(table: "Table", format: str) -> Iterator[bytes]:
+def _as_bytes(table: "Table", format: str) -> bytes:
     if format == "parquet":
         import pyarrow.parquet as pq
 
-        sink = io.BytesIO()
-        pq.write_table(table, sink)
-        yield sink.getvalue()
-    else:
-        yield from (piece.encode() for piece in _pieces(table, format))
+        binary = io.BytesIO()
+        pq.write_table(table, binary)
+        return binary.getvalue()
+    text = io.StringIO()
+    _write_text(table, format, text)
+    return text.getvalue().encode()
 
 
 def _write_file(path: Path, pieces: Iterator[bytes]) -> None:

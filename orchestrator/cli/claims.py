@@ -48,33 +48,28 @@ def claims(scale: str | None, store: str, as_json: bool, strict: bool) -> None:
 
 
 def _show(asked: "ClaimsAtScale") -> None:
-    """A table as wide as the terminal."""
-    from rich import box
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
     from orch.analysis.claims import Verdict, evidence_text, verdict_text
+    from orch.cli._tables import print_rows
+    from orch.core.printable import printable
 
     looks = {
         Verdict.SUPPORTED: ("✓", "green"),
         Verdict.CONTRADICTED: ("✗", "bold red"),
         Verdict.NOT_ENOUGH: ("–", "dim"),
     }
-    table = Table(
-        title=f"Claims at {asked.scale} scale: {asked.summary}",
-        title_justify="left",
-        title_style="bold",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-    )
-    for name, ratio in (("", None), ("claim", 5), ("evidence", 6)):
-        table.add_column(name, ratio=ratio)
+    rows = []
     for judgement in asked.with_results:
         symbol, style = looks[judgement.verdict]
-        told = Text.assemble((verdict_text(judgement), style), "\n", (evidence_text(judgement), ""))
-        table.add_row(Text(symbol, style), Text(judgement.claim.sentence), told)
-    console = Console()
-    console.print(table)
+        verdict, evidence = printable(verdict_text(judgement)), printable(evidence_text(judgement))
+        found = Text.assemble((verdict, style), "\n", evidence)
+        rows.append({"": Text(symbol, style), "claim": judgement.claim.sentence, "evidence": found})
+    title = f"Claims at {asked.scale} scale: {asked.summary}"
+    if rows:
+        print_rows(rows, title)
+    else:
+        click.secho(title, bold=True)
     if asked.without_results:
-        console.print(Text(asked.without_results, "dim"))
+        Console().print(Text(asked.without_results, "dim"))

@@ -22,6 +22,7 @@ def failures(context: click.Context, store: str, on: str | None, as_json: bool) 
     """
     if on:
         run_on_head(context)
+    from orch.core.printable import printable, printable_lines
     from orch.running.status import read_failures
     from orch.store import Store
 
@@ -34,10 +35,11 @@ def failures(context: click.Context, store: str, on: str | None, as_json: bool) 
         click.echo("no trial has failed")
     for group in groups:
         count = len(group.trial_ids)
-        click.secho(f"{count:,} trial{'s' * (count != 1)}, {group.attempts} attempts: {group.signature}", bold=True)
-        click.echo(f"  {group.outcome.replace('_', ' ')}, last at {group.last_at}: {group.message}")
-        if group.traceback:
-            click.echo("\n".join(f"    {line}" for line in group.traceback.rstrip().splitlines()))
+        attempts = f"{count:,} trial{'s' * (count != 1)}, {group.attempts} attempts"
+        click.secho(printable(f"{attempts}: {group.signature}"), bold=True)
+        click.echo(printable(f"  {group.outcome.replace('_', ' ')}, last at {group.last_at}: {group.message}"))
+        for line in printable_lines((group.traceback or "").rstrip()):
+            click.echo(f"    {line}")
         shown = group.trial_ids[:10]
         click.echo(f"  trials: {' '.join(shown)}{' …' if count > len(shown) else ''}")
         click.echo(f"  to run one of them in this process: orch train --trial {shown[0]} --store {opened.location}")

@@ -23,7 +23,7 @@ def models(matched: bool, task: str, modulus: int, width: int, as_json: bool) ->
     Example: orch models --matched
     """
     from orch import tasks
-    from orch.cli._rich_tables import print_rows
+    from orch.cli._tables import print_rows
     from orch.core.errors import UnknownName
     from orch.core.settings import from_dict
     from orch.models import REGISTRY, Vocabulary

@@ -115,7 +115,7 @@ def _summary(found: "Plan") -> dict[str, Any]:
 
 
 def _print(found: "Plan") -> None:
-    from orch.cli._rich_tables import print_rows
+    from orch.cli._tables import print_rows
 
     unit, factor = ("hours", 1) if found.hours >= 1 else ("minutes", 60)
     rows = []

@@ -1,12 +1,17 @@
 """`orch report`: the paper's tables and figures beside the published numbers."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from orch.cli._options import store_option
 from orch.sweeps.scales import SCALES
+
+if TYPE_CHECKING:
+    from orch.analysis.comparison import Comparison
 
 
 @click.command()
@@ -63,8 +68,6 @@ def report(
     opened = Store.open(store)
     found = collect(opened, sweeps, scale)
     if check is not None:
-        from orch.analysis.tables import print_disagreements
-
         sys.exit(1 if print_disagreements(found.comparisons, check) else 0)
     from orch.analysis.report.write import write_figures, write_page, write_text
 
@@ -86,3 +89,16 @@ def report(
             path = output or Path("report.html")
             write_page(path, found, gallery)
             click.echo(f"wrote {path}: {found.summary}")
+
+
+def print_disagreements(comparisons: "Sequence[Comparison]", tolerance: float) -> int:
+    """Print how far our numbers agree, list those that do not, and return how many they are."""
+    from orch.analysis.agreement import agreement, disagreements
+    from orch.analysis.tables import disagreement_rows
+    from orch.cli._tables import print_rows
+
+    found = disagreements(comparisons, tolerance)
+    if found:
+        print_rows(disagreement_rows(found), title=f"Numbers that differ by more than {tolerance:g}")
+    click.echo(str(agreement(comparisons, tolerance)))
+    return len(found)

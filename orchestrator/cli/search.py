@@ -188,7 +188,8 @@ def _setting_names() -> set[str]:
 
 
 def _print(reports: list[Any], top: int, figure: Path | None, as_json: bool) -> None:
-    from orch.cli._rich_tables import print_rows
+    from orch.cli._tables import print_rows
+    from orch.core.printable import printable
     from orch.search.chart import draw
 
     if figure is not None:
@@ -204,10 +205,10 @@ def _print(reports: list[Any], top: int, figure: Path | None, as_json: bool) -> 
         if report.told:
             print_rows(report.rows(top), title=title)
         else:
-            click.echo(f"{title}: nothing is told yet")
+            click.echo(f"{title}: no point has a result yet")
         for line in draw(report.told, f"{report.question.objective.description}, point by point"):
             click.echo(line)
         for line in report.conclusion():
-            click.echo(line)
+            click.echo(printable(line))
         if report.under_way:
             click.echo(f"{len(report.under_way)} points under way or left so: the same command goes on with them")

@@ -22,7 +22,8 @@ def status(context: click.Context, store: str, on: str | None, as_json: bool) ->
     """
     if on:
         run_on_head(context)
-    from orch.cli._rich_tables import print_rows
+    from orch.cli._tables import print_rows
+    from orch.core.printable import printable
     from orch.running.progress import duration
     from orch.running.status import read_status
     from orch.store import Store
@@ -50,9 +51,9 @@ def status(context: click.Context, store: str, on: str | None, as_json: bool) ->
     else:
         click.echo(f"{found.location} has no sweeps yet: start one with orch sweep{bundled_hint()}")
     for driver in found.drivers:
-        click.echo(f"running now: {driver}")
+        click.echo(printable(f"running now: {driver}"))
     for line in found.workers:
-        click.echo(f"  {line}")
+        click.echo(printable(f"  {line}"))
     if found.finished_last_hour:
         left = "" if found.seconds_left is None else f", about {duration(found.seconds_left)} left"
         click.echo(f"{found.finished_last_hour:,} trials finished in the last hour{left}")

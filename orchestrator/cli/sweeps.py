@@ -19,7 +19,7 @@ def sweeps(store: str, as_json: bool) -> None:
     Example: orch sweeps --store runs
     """
     from orch.analysis.coverage import num_covered
-    from orch.cli._rich_tables import print_rows
+    from orch.cli._tables import print_rows
     from orch.store import Store
     from orch.sweeps.registry import SWEEPS, expand
     from orch.sweeps.scales import PAPER, SCALES

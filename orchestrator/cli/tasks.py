@@ -15,7 +15,7 @@ def tasks(modulus: int, as_json: bool) -> None:
     \b
     Example: orch tasks --modulus 3
     """
-    from orch.cli._rich_tables import print_rows
+    from orch.cli._tables import print_rows
     from orch.core.errors import InvalidSettings
     from orch.tasks import REGISTRY
 

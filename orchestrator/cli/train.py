@@ -7,12 +7,15 @@ import signal
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from orch.cli._options import store_option
 from orch.cli._settings import SettingsCommand, given_settings
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 CHECKPOINT_SECONDS = 60
 STEPS_AT_ONCE = 10
@@ -262,9 +265,7 @@ class _Display:
 
 
 def _print_result(result: Any, save: Path | None) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
+    from orch.cli._tables import print_rows
 
     trial = result.trial
     parameters = trial.model.num_parameters(trial.vocabulary)
@@ -273,30 +274,23 @@ def _print_result(result: Any, save: Path | None) -> None:
         "budget": "step budget used up",
         "diverged": "diverged: the loss is no longer a number",
     }[result.stop_reason]
-    console = Console(highlight=False)
-    console.print(f"[bold]{trial.label}[/bold], {parameters:,} parameters, trial {trial.id}", soft_wrap=True)
-    console.print(f"{result.steps:,} steps in {result.seconds:.1f} s ({how})")
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("inputs")
-    table.add_column(f"{trial.min_inputs}–{trial.max_inputs}", justify="right")
-    for length in result.test_accuracy:
-        table.add_column(str(length), justify="right")
-    table.add_row(
-        "accuracy", *(_score(value) for value in (result.validation_accuracy, *result.test_accuracy.values()))
-    )
+    lengths = [f"{trial.min_inputs}–{trial.max_inputs}", *map(str, result.test_accuracy)]
+    scores = map(_score, (result.validation_accuracy, *result.test_accuracy.values()))
+    rows: list[dict[str, Any]] = [{"inputs": "accuracy"} | dict(zip(lengths, scores, strict=True))]
     if any(value > 0.005 for value in result.majority.values()):
-        table.add_row("commonest answer", "", *(f"{value:.3f}" for value in result.majority.values()))
-    console.print(table)
+        majority = ["", *(f"{value:.3f}" for value in result.majority.values())]
+        rows.append({"inputs": "commonest answer"} | dict(zip(lengths, majority, strict=True)))
+    click.secho(f"{trial.label}, {parameters:,} parameters, trial {trial.id}", bold=True)
+    print_rows(rows, title=f"{result.steps:,} steps in {result.seconds:.1f} s ({how})")
     if save is not None:
-        console.print(f"saved to {save}; load it with", style="dim")
-        console.print(
-            f'  from orch.training.checkpoints import load_model\n  network, trial = load_model("{save}")', markup=False
-        )
+        click.secho(f"saved to {save}; load it with", dim=True)
+        click.echo(f'  from orch.training.checkpoints import load_model\n  network, trial = load_model("{save}")')
 
 
-def _score(value: float) -> str:
-    colour = "green" if value >= 0.95 else "yellow" if value >= 0.5 else "red"
-    return f"[{colour}]{value:.3f}[/{colour}]"
+def _score(value: float) -> "Text":
+    from rich.text import Text
+
+    return Text(f"{value:.3f}", "green" if value >= 0.95 else "yellow" if value >= 0.5 else "red", justify="right")
 
 
 def _finite(value: Any) -> Any:

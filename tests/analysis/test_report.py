@@ -1,21 +1,27 @@
 """The report: on a real store, on half of one, with hostile text in it, and in a real browser."""
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime
+from html.parser import HTMLParser
 from pathlib import Path
 
 import matplotlib.image
 import pytest
 from click.testing import CliRunner
 
-from orch.analysis.figures import figures
+from orch.analysis.figures import Gallery, figures
 from orch.analysis.published import TABLES
-from orch.analysis.report.collect import collect
+from orch.analysis.report.collect import Origin, collect
 from orch.analysis.report.page import page
 from orch.analysis.tables import FORMATS, render
 from orch.cli import main
+from orch.running.status import FailureGroup
 from orch.store import Store
+from orch.sweeps.registry import SWEEPS
 from orch.sweeps.scales import SMOKE
+from orch.sweeps.selection import Results
+from tests.analysis.finished import finish
 from tests.browser import rendered, screenshot
 from tests.engine.conftest import Sweeps
 
@@ -98,6 +104,57 @@ def test_half_a_store_is_reported_as_half_and_hostile_text_stays_text(smoke, tmp
     assert "missing: 0 of 1 trials" in text
     assert "<b>1</b>trials failed" in text
     assert "<title>hijacked</title>" not in rendered(output)
+
+
+class Outline(HTMLParser):
+    """Collects the elements, attributes and texts of a page."""
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.elements: set[str] = set()
+        self.attributes: set[str] = set()
+        self.texts: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+def test_no_text_from_a_store_becomes_markup_wherever_the_page_shows_it(tmp_path):
+    store = Store.open(tmp_path / "runs")
+    for name in ("main", "angles"):
+        for cell in list(SWEEPS[name].cells(SMOKE, Results.none()))[:2]:
+            finish(store, cell.trials[0], ood=0.5)
+    report = collect(store, ["main", "angles"], "smoke")
+
+    def hostile(number: int) -> str:
+        return f"place-{number}\"' onload='x' {{{{ 7 * 7 }}}} {HOSTILE}<img src=x>"
+
+    now = datetime.now(UTC)
+    packages = {hostile(4): hostile(5)}
+    origin = Origin(hostile(1), hostile(2), 1, hostile(3), "<b>commit", True, packages, 1, 1.0, now, now)
+    failure = FailureGroup(hostile(6), "failed", [hostile(7)] * 20, 1, hostile(8), hostile(9), hostile(10))
+    by_name = {sweep.name: sweep for sweep in report.sweeps}
+    cells = [replace(each, settings=hostile(14)) for each in by_name["main"].cells]
+    sweeps = [
+        replace(by_name["main"], cells=cells),
+        replace(by_name["angles"], name=hostile(11), title=hostile(12), reproduces=hostile(13)),
+    ]
+    spoiled = replace(
+        report, location=hostile(15), version=hostile(16), origins=[origin], failures=[failure], sweeps=sweeps
+    )
+    gallery = Gallery([], {hostile(17): hostile(18)})
+    harmless, found = Outline(page(report, gallery=Gallery([], {}))), Outline(page(spoiled, gallery))
+    assert found.elements - harmless.elements <= {"details", "summary", "pre", "code"}
+    assert found.attributes == harmless.attributes
+    shown = "".join(found.texts)
+    for number in range(1, 19):
+        assert hostile(number) in shown, number
 
 
 def test_check_lists_what_differs_and_exits_with_one(smoke):

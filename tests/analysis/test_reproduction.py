@@ -11,7 +11,7 @@ from orch.analysis import load
 from orch.analysis.aggregate import METRICS
 from orch.analysis.agreement import TOLERANCE, agreement, is_attempted
 from orch.analysis.comparison import compare
-from orch.analysis.report.reproduction import reproduction_section
+from orch.analysis.report.page import reproduction_section
 from orch.analysis.reproduction import ReproductionState, reproduction
 from orch.analysis.views import REPRODUCED, TALLIES, reproduced_table, tally_table
 from orch.cli import main

@@ -16,7 +16,6 @@ from orch.analysis.tables import (
     READINGS,
     disagreement_rows,
     lay_out,
-    print_disagreements,
     render,
     render_all,
     stylesheet,
@@ -25,6 +24,7 @@ from orch.analysis.tables.colour import DARK, LIGHT, NUM_STEPS, background, cont
 from orch.analysis.tables.latex import MOST_LINES, PREAMBLE
 from orch.analysis.tables.latex import escape as escape_latex
 from orch.analysis.tables.markdown import escape as escape_markdown
+from orch.cli.report import print_disagreements
 from orch.core.errors import UnknownName
 from orch.sweeps.scales import LAPTOP, PAPER, SMOKE
 from tests.analysis.invented import invented_results
@@ -133,8 +133,8 @@ def test_missing_failed_partial_and_diverged_cells_are_marked(entries):
     assert (missing.lines, missing.value) == (("?", "1.00", ""), None)
     assert (failed.lines, failed.value) == (("×", "1.00", ""), None)
     assert (partial.marks, diverged.marks, off.marks) == ("*‡", "†", "")
-    assert "Partial: 1 of 9 trials, 1 failed." in partial.told
-    assert "1 diverged." in diverged.told
+    assert "Partial: 1 of 9 trials, 1 failed." in partial.tooltip
+    assert "1 diverged." in diverged.tooltip
 
 
 def test_the_legend_explains_every_mark_that_occurs_and_no_other(comparisons):

@@ -10,8 +10,9 @@ import termios
 
 import pyarrow as pa
 import pytest
+from rich.text import Text
 
-from orch.cli._text_table import text_rows
+from orch.cli._tables import print_rows, text_table
 
 TABLE = pa.table(
     {
@@ -23,8 +24,13 @@ TABLE = pa.table(
 )
 
 
+def shown(table, width):
+    found = text_table(table)
+    return found.plain() if width is None else found.fitted(width)
+
+
 def lines(table, width):
-    return "".join(text_rows(table, width)).splitlines()
+    return shown(table, width).splitlines()
 
 
 def test_numbers_stand_to_the_right_and_texts_to_the_left():
@@ -67,10 +73,39 @@ def test_what_is_missing_not_a_number_or_nested_has_its_own_look():
 
 
 def test_what_would_steer_a_terminal_is_not_passed_on():
-    found = "".join(text_rows(pa.table({"a": ["\x1b[31mred\x07\ntwo\tlines"]}), 40))
+    found = shown(pa.table({"a": ["\x1b[31mred\x07\ntwo\tlines"]}), 40)
     assert "\x1b" not in found
     assert "\x07" not in found
     assert found.splitlines()[2] == " [31mred  two lines"
+
+
+@pytest.mark.parametrize("width", [None, 12, 40])
+def test_text_that_looks_like_markup_is_shown_as_it_is(width):
+    table = pa.table({"[red]a[/red]": ["[bold]x[/bold]", "[/]", ":smile:"], "\x1bb": [1, 2, 3]})
+    text = shown(table, width)
+    for word in ("[red]a[/red]", "[bold]x[/bold]", "[/]", ":smile:"):
+        assert word in text.replace("\n", "").replace(" ", "") or width == 12
+    assert "\x1b" not in text
+
+
+def test_rows_are_printed_under_a_title_with_thousands_set_apart(capsys):
+    rows = [
+        {"model": "rnn\x1b[2J", "parameters": 1234567, "chance": 0.33333333, "remark": None},
+        {"model": "lstm", "parameters": "none", "chance": 0.5, "remark": "[b]" + "long " * 50},
+    ]
+    print_rows(rows, title="Models\x07 [i]")
+    assert capsys.readouterr().out.splitlines() == [
+        "Models  [i]",
+        "model    parameters  chance  remark",
+        "─" * 282,
+        "rnn [2J   1,234,567  0.3333  –",
+        f"lstm           none     0.5  {rows[1]['remark']}".rstrip(),
+    ]
+
+
+def test_cells_may_have_a_colour_which_a_pipe_does_not_get(capsys):
+    print_rows([{"inputs": "accuracy", "10": Text("0.950", "green", justify="right")}], title="")
+    assert capsys.readouterr().out.splitlines()[1:] == ["inputs       10", "─" * 15, "accuracy  0.950"]
 
 
 def test_a_table_without_rows_still_has_its_head():
