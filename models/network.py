@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from orch.core.errors import InvalidSettings
 from orch.models.config import BilinearFamilyConfig, ModelConfig, Vocabulary
 from orch.models.recurrence import Normalisation
-from orch.models.token_tables import Scratch, token_table
+from orch.models.token_table import Scratch, token_table
 
 State = dict[str, Tensor]
 """One trial's parameters by name, without the trial axis."""

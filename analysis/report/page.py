@@ -4,7 +4,6 @@ from importlib import resources
 
 from orch.analysis.agreement import agreement
 from orch.analysis.figures import Drawing, Gallery, svg_element
-from orch.analysis.names import model_name, task_name
 from orch.analysis.published import TABLES
 from orch.analysis.report.claims import claims_section
 from orch.analysis.report.collect import CellResult, Origin, StudyReport, SweepResult
@@ -103,8 +102,8 @@ def _cell_table(sweep: SweepResult) -> Markup:
 def _cell_row(each: CellResult) -> list[str]:
     trial, summary = each.cell.example, each.summary
     names = [
-        model_name(trial.model.name, each.cell.variant) or trial.model.name,
-        task_name(trial.task.name, trial.task.modulus),
+        trial.model.title_of(each.cell.variant),
+        trial.task.title_of(trial.task.modulus),
         each.settings,
     ]
     if summary.scores is None:

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 
 from orch.analysis.agreement import agreement, disagreements
 from orch.analysis.comparison import Comparison
-from orch.analysis.names import model_name, task_name
 from orch.analysis.published import Key, PublishedCell
 from orch.analysis.tables.axes import additive_name, split_name
 from orch.analysis.tables.entries import decimals, signed
@@ -48,7 +47,7 @@ def _row(comparison: Comparison) -> dict[str, str]:
 def in_words(number: PublishedCell, reading: str = "") -> str:
     """What a published number is about."""
     key = number.key
-    parts = [model_name(key.model, key.variant), task_name(key.task, key.modulus)]
+    parts = [key.model_title, key.task_type.title_of(key.modulus)]
     if key.train_examples:
         parts.append(f"{key.train_examples} examples of length {key.train_length}")
     if key.additive != Key._field_defaults["additive"]:

@@ -17,10 +17,8 @@ from torch.nn import functional as F
 
 from orch.models.config import Vocabulary
 from orch.models.mamba.config import Config
-from orch.models.mamba.scan import convolve, kernel, scan
+from orch.models.mamba.scan import convolve, scan
 from orch.models.network import PerTrial
-
-__all__ = ["Network", "kernel"]
 
 NORM_EPSILON = 1e-5
 INITIAL_DEVIATION = 0.1

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from orch.models.recurrence.tokens import on_host, one_hot, table_rows
+from orch.models.recurrence.token_lookup import on_host, one_hot, table_rows
 
 _SAMPLES_AT_ONCE = 8
 _WORTH_ORDERING = 1 << 13

@@ -10,7 +10,7 @@ from torch import Tensor
 from orch.models.recurrence.large_blocks import GatheredBlocks, GroupedBlocks, SummedBlocks
 from orch.models.recurrence.normalisation import Normalisation
 from orch.models.recurrence.scan import scan
-from orch.models.recurrence.tokens import TokenSums, on_host, table_rows, with_identity
+from orch.models.recurrence.token_lookup import TokenSums, on_host, table_rows, with_identity
 
 LARGEST_ELEMENTWISE_BLOCK = 4
 LARGEST_SUMMED_BLOCK = 128

@@ -6,7 +6,7 @@ from torch import Tensor
 from orch.models.recurrence.blocks import block_scan
 from orch.models.recurrence.normalisation import Normalisation
 from orch.models.recurrence.scan import scan
-from orch.models.recurrence.tokens import TokenSums, table_rows, with_padding
+from orch.models.recurrence.token_lookup import TokenSums, table_rows, with_padding
 
 
 def factored_scan(

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from orch.models.recurrence.tokens import table_rows, with_identity
+from orch.models.recurrence.token_lookup import table_rows, with_identity
 
 
 class SummedBlocks:

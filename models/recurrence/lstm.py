@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from orch.models.recurrence.batch_positions import BatchPositions, Position
-from orch.models.recurrence.tokens import with_padding
+from orch.models.recurrence.token_lookup import with_padding
 
 
 def lstm_scan(input_KRG: Tensor, hidden_KGH: Tensor, tokens_KBT: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from orch.models.recurrence.normalisation import Normalisation
-from orch.models.recurrence.tokens import TokenSums, table_rows, with_padding
+from orch.models.recurrence.token_lookup import TokenSums, table_rows, with_padding
 
 
 class Transition(Protocol):

@@ -15,6 +15,7 @@ from orch.sweeps.trial import Trial
 
 TITLE = "The paper's cells that a few CPU cores can afford, one learning rate after another"
 REPRODUCES = "parts of the tables; its trials are theirs"
+IN_ALL = False
 
 LARGEST_MODULUS = 10
 

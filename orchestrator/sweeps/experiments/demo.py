@@ -13,6 +13,7 @@ from orch.sweeps.selection import Results
 
 TITLE = "Five small models on parity and addition modulo 3"
 REPRODUCES = "the gist of Table 1, in minutes"
+IN_ALL = False
 
 SMALL = Scale(
     name="demo",

@@ -15,6 +15,7 @@ from orch.sweeps.selection import Results
 
 TITLE = "What the paper leaves open: normalisation, initial scales and validation sets"
 REPRODUCES = "nothing: it decides our defaults"
+IN_ALL = False
 
 PROBLEMS: tuple[tuple[str, int, str, str, dict[str, Any]], ...] = (
     ("modular_addition", 2, "1", "block_diagonal", {"block_size": 1}),
