@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from orch import models
 from orch.analysis.aggregate import COLUMNS, METRICS, summarise
 from orch.analysis.arrow_tables import column, to_table
 from orch.core.errors import OrchError
-from orch.core.settings import from_dict
 from orch.store import SCHEMAS
 from orch.store.deduplication import numbers
 from orch.store.user_columns import setting_columns
+from orch.sweeps.trial import model_from_dict
 
 WITHIN = ("learning_rate", "init_seed", "data_seed")
 """What may differ between the trials of a cell."""
@@ -111,19 +110,17 @@ def _summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def variant(config: str) -> str:
-    """What sets the model of a trial apart, given the trial's settings as JSON; nothing for a model of absent code."""
+    """Return the summary of a trial's model, given the trial's settings as JSON; "" for a model of absent code."""
     return _variant(json.dumps(json.loads(config)["model"]))
 
 
 @functools.lru_cache(maxsize=1 << 12)
 def _variant(model: str) -> str:
-    """Thousands of trials share few models."""
-    settings = json.loads(model)
-    name = settings.pop("name")
+    """Return the summary of a model, cached because thousands of trials share few models."""
     try:
-        return from_dict(models.REGISTRY[name], settings).summary if name in models.REGISTRY else ""
+        return model_from_dict(json.loads(model)).summary
     except OrchError:
-        return ""  # of another version, with settings that this one does not know
+        return ""  # the model, or one of its settings, is unknown here
 
 
 def _in_order(fields: Iterable[pa.Field]) -> list[pa.Field]:

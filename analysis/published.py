@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import NamedTuple
 
+from orch import models, tasks
 from orch.sweeps.cell import Cell
+from orch.tasks import Task
 
 VALIDATION, OOD = "validation", "ood"
 SPLITS = (VALIDATION, OOD)
@@ -70,6 +72,15 @@ class Key(NamedTuple):
     modulus: int = 2
     train_examples: int = 0
     train_length: int = 10
+
+    @property
+    def model_title(self) -> str:
+        """Title of the model and its variant."""
+        return models.REGISTRY[self.model].title_of(self.variant)
+
+    @property
+    def task_type(self) -> type[Task]:
+        return tasks.REGISTRY[self.task]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,10 @@
-"""Sequence models, one folder each: `config.py` (settings and arithmetic, no torch) and `network.py` (the module).
+"""Sequence models, one folder each: `config.py` (settings and facts, no torch) and `network.py` (the module).
 
-Shapes stand in names, throughout this package:
-  K trials stacked side by side    B samples           T tokens of a sequence (padding included)
-  R tokens that can be read        V whole vocabulary  P positions, all T x B of them
-  D embedding width (= H)          H state width       b block size, n blocks (b * n = H)
-  F factors                        G gates (4H)
+Suffixes of names are shapes, throughout this package:
+  K trials stacked side by side    B samples                  T tokens of a sequence (padding included)
+  R tokens that can be read        V whole vocabulary         P positions, all T x B of them
+  D embedding width (= H)          H state width              b block size, n blocks (b * n = H)
+  F factors                        G gates, or any last axis  N rows of several trials, K x B of them
 """
 
 import importlib

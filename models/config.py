@@ -1,11 +1,16 @@
-"""What every model's settings share, and what the bilinear family shares beyond that. No torch."""
+"""Base classes of the models' settings: for every model, and for the bilinear family. No torch.
+
+A model declares here, on its `Config`, everything that the rest of the project knows about it.
+"""
 
 import importlib
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 from orch.core.settings import setting
+from orch.models.look import Look
 
 if TYPE_CHECKING:
     from orch.models.network import Network
@@ -17,7 +22,7 @@ Shape = tuple[int, ...]
 
 
 class Vocabulary(NamedTuple):
-    """How many tokens there are, and how many of them can be read (the first ones)."""
+    """Number of tokens of a task, and how many of them (the first ones) can be read."""
 
     size: int
     readable: int
@@ -25,52 +30,91 @@ class Vocabulary(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelConfig:
+    """Settings of one model. Only `name`, `about`, `revision` and `shapes` are required."""
+
     width: int = setting(256, "width of the state and of the embeddings")
 
     name: ClassVar[str]
     about: ClassVar[str]
-    """The model in a line, for listings."""
+    """One line about the model, for listings."""
     revision: ClassVar[int]
     """Raise it whenever the same settings and seed would train to other numbers: it is part of a trial's id."""
     packs: ClassVar[bool] = False
-    """Whether stacked trials share every operation. If not they take turns, and a pack gains nothing."""
+    """Whether stacked trials share every operation. If not, they take turns and a pack saves no time."""
     slow: ClassVar[bool] = False
-    """Whether it takes many times as long as others of its width: small scales then train fewer trials of it."""
+    """Whether it takes many times as long as other models of its width: small scales train fewer trials of it."""
+    title: ClassVar[str] = ""
+    """Name in tables and figures. If empty, it is `name` with spaces for underscores."""
+    variant_titles: ClassVar[Mapping[str, str]] = {}
+    """Titles of variants by their name in the published tables; "" is for all others, with {} for the variant."""
+    family: ClassVar[str] = "Other models"
+    """Models of one family share a row of panels in figures."""
+    looks: ClassVar[Mapping[str, Look]] = {}
+    """Look in figures by `table_variant`; "" is for all other variants. A model without one is given a spare look."""
+    small_settings: ClassVar[Mapping[str, Any]] = {}
+    """Settings besides the width that make a trial small enough for tests and `orch doctor`."""
+    own_learning_rates: ClassVar[Mapping[str, tuple[float, ...]]] = {}
+    """Learning rates by name of scale, in place of the scale's default."""
+
+    @classmethod
+    def title_of(cls, variant: str = "") -> str:
+        """Return the title of a variant, given its name in the published tables."""
+        title = cls.title or cls.name.replace("_", " ").capitalize()
+        if not variant:
+            return title
+        template = cls.variant_titles.get(variant, cls.variant_titles.get(""))
+        return template.format(variant) if template else f"{title} ({variant})"
+
+    @classmethod
+    def look_of(cls, variant: str = "") -> Look | None:
+        """Return the look of a variant in figures, given its name in the published tables; None if it has none."""
+        return cls.looks.get(variant) or cls.looks.get("")
 
     @property
-    def summary(self) -> str:
-        """What sets this variant apart within its model, for listings."""
+    def table_variant(self) -> str:
+        """Name of this variant in the published tables, such as "8" for blocks of 8."""
         return ""
 
     @property
+    def summary(self) -> str:
+        """Words that set this variant apart from others of its model, for listings."""
+        return ""
+
+    def kernel_name(self, device: str) -> str | None:
+        """Implementation that runs on `device`, to be recorded with results; None for a model that has only one."""
+        return None
+
+    @property
     def max_tokens(self) -> int | None:
-        """The longest sequence the model can read, [BOS] and [EOI] included."""
+        """Longest sequence that the model can read, [BOS] and [EOI] included; None if there is no limit."""
         return None
 
     def shapes(self, vocabulary: Vocabulary) -> dict[str, Shape]:
-        """Every parameter of one trial, by name."""
+        """Shape of every parameter of one trial, by name."""
         raise NotImplementedError
 
     def network(self) -> "type[Network]":
-        """What computes it. Imports torch, so it is asked for only where something is trained or evaluated."""
+        """Return the module's class. Call it only where something is trained or evaluated, because it imports torch."""
         package = type(self).__module__.rpartition(".")[0]
-        return importlib.import_module(f"{package}.network").Network
+        return cast("type[Network]", importlib.import_module(f"{package}.network").Network)
 
     def is_trained(self, parameter: str) -> bool:
+        """Whether training changes the parameter of this name."""
         return True
 
     def num_parameters(self, vocabulary: Vocabulary) -> int:
         return sum(math.prod(shape) for shape in self.shapes(vocabulary).values())
 
     def forward_flops(self, vocabulary: Vocabulary, num_samples: int, num_tokens: int) -> int:
-        """Multiplications and additions to read `num_samples` sequences of `num_tokens`; a training step takes about
-        three times that, and Adam's pass over the parameters.
+        """Number of multiplications and additions to read `num_samples` sequences of `num_tokens`, for estimates.
 
-        For estimates only. If a model does not say, every parameter is taken to serve every token once."""
+        A training step takes about three times as many, and Adam's pass over the parameters. By default every parameter
+        is taken to serve every token once.
+        """
         return 2 * num_samples * num_tokens * self.num_parameters(vocabulary)
 
     def problems(self) -> list[str]:
-        """Everything wrong with these settings, each as a sentence that names the remedy."""
+        """List everything wrong with these settings, each as a sentence that names the remedy."""
         if self.width < 1:
             return [f"width {self.width} is not a width: use 1 or more"]
         return []
@@ -81,6 +125,7 @@ class BilinearFamilyConfig(ModelConfig):
     """h_t = N(A(x_t) h_{t-1} + c(x_t)), A linear in the embedding x, h_0 learned; the head reads h at [EOI]."""
 
     packs = True
+    family = "Bilinear models"
 
     additive: str = setting("none", "what the recurrence adds: none, constant, input or input+constant")
     frozen: bool = setting(False, "train only the head")
@@ -94,13 +139,15 @@ class BilinearFamilyConfig(ModelConfig):
 
     @property
     def state_block(self) -> int:
-        """The size of the blocks that `block` normalises one by one."""
+        """Size of the blocks that the `block` normalisation treats one by one."""
         return self.width
 
     def recurrence_shapes(self) -> dict[str, Shape]:
+        """Shape of every parameter of the recurrence, by name."""
         raise NotImplementedError
 
     def recurrence_flops(self, readable: int, num_positions: int) -> int:
+        """Number of operations of the recurrence: one transition for each readable token, applied at every position."""
         raise NotImplementedError
 
     def shapes(self, vocabulary: Vocabulary) -> dict[str, Shape]:
@@ -139,7 +186,7 @@ class BilinearFamilyConfig(ModelConfig):
 
 
 def rnn_shapes(width: int, num_gates: int, vocabulary: Vocabulary) -> dict[str, Shape]:
-    """torch.nn's recurrent layout (two biases, no learned initial state) between an embedding and a head."""
+    """Parameters in torch.nn's recurrent layout (two biases, no learned h_0) between an embedding and a head."""
     gates = num_gates * width
     return {
         "embedding": (vocabulary.size, width),
@@ -153,6 +200,7 @@ def rnn_shapes(width: int, num_gates: int, vocabulary: Vocabulary) -> dict[str, 
 
 
 def rnn_flops(width: int, num_gates: int, vocabulary: Vocabulary, num_samples: int, num_tokens: int) -> int:
+    """Number of operations of a network with the parameters of `rnn_shapes`."""
     per_token_table = 2 * vocabulary.readable * num_gates * width * width
     recurrence = 2 * num_samples * num_tokens * num_gates * width * width
     return per_token_table + recurrence + 2 * num_samples * width * vocabulary.size

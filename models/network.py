@@ -1,8 +1,8 @@
-"""A network is K trials of one model stacked side by side; what all models share, and the bilinear family's body."""
+"""Base classes of networks. A network is K trials of one model, stacked side by side."""
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -10,16 +10,16 @@ from torch import Tensor, nn
 from orch.core.errors import InvalidSettings
 from orch.models.config import BilinearFamilyConfig, ModelConfig, Vocabulary
 from orch.models.recurrence import Normalisation
-from orch.models.token_tables import Scratch, token_table
+from orch.models.token_table import Scratch, token_table
 
 State = dict[str, Tensor]
-"""One trial's parameters by name, without the trial axis."""
+"""Parameters of one trial by name, without the trial axis."""
 
 
 class Network(nn.Module):
-    """Maps tokens (K, B, T) to logits (K, B, V) at each sample's [EOI]. Parameters carry the trial axis first.
+    """Maps tokens (K, B, T) to logits (K, B, V) at each sample's [EOI]. The first axis of parameters is the trial.
 
-    A subclass defines `fresh` (one trial's initial parameters) and `forward`.
+    A subclass defines `fresh` and `forward`.
     """
 
     config_type: ClassVar[type[ModelConfig]]
@@ -37,18 +37,19 @@ class Network(nn.Module):
 
     @classmethod
     def fresh(cls, config: Any, vocabulary: Vocabulary, generator: torch.Generator) -> State:
-        """One trial's initial parameters, drawn on the CPU so that they do not depend on the device."""
+        """Draw one trial's initial parameters, on the CPU so that they do not depend on the device."""
         raise NotImplementedError
 
     def forward(self, tokens_KBT: Tensor, end_KB: Tensor) -> Tensor:
+        """Return the logits at the positions `end_KB`."""
         raise NotImplementedError
 
     def __getitem__(self, name: str) -> Tensor:
-        """The stacked parameter of that name."""
-        return self._parameters[_attribute(name)]  # type: ignore[return-value]
+        """Return the stacked parameter of this name."""
+        return cast(Tensor, self._parameters[_attribute(name)])
 
     def reuse_gradient_memory(self) -> None:
-        """For a training loop that is done with a step's gradients before the next: see `Scratch`."""
+        """Use the same memory for the gradients of every step, which are then valid until the next backward pass."""
         self.scratch = {}
 
     @property
@@ -56,20 +57,21 @@ class Network(nn.Module):
         return len(self[self.names[0]])
 
     def member(self, trial: int) -> State:
-        """One trial's parameters, as views."""
+        """Return one trial's parameters, as views."""
         return {name: self[name].detach()[trial] for name in self.names}
 
     def head(self, h_KBH: Tensor) -> Tensor:
+        """Apply the linear head to states."""
         return torch.baddbmm(self["head.bias"][:, None], h_KBH, self["head.weight"].transpose(1, 2))
 
 
 def _check_shapes(config: ModelConfig, vocabulary: Vocabulary, member: Mapping[str, Tensor]) -> None:
-    """Parameters are counted, and times estimated, by what the settings say without torch."""
-    said = {name: tuple(shape) for name, shape in config.shapes(vocabulary).items()}
+    """Raise an error unless the parameters have the shapes that the settings declare, on which estimates depend."""
+    declared = {name: tuple(shape) for name, shape in config.shapes(vocabulary).items()}
     found = {name: tuple(tensor.shape) for name, tensor in member.items()}
-    wrong = [name for name in said | found if said.get(name) != found.get(name)]
+    wrong = [name for name in declared | found if declared.get(name) != found.get(name)]
     if wrong:
-        facts = "; ".join(f"{name} is {found.get(name)}, not {said.get(name)}" for name in wrong)
+        facts = "; ".join(f"{name} is {found.get(name)}, not {declared.get(name)}" for name in wrong)
         raise InvalidSettings([f"the network of {config.name} has other parameters than its shapes() says: {facts}"])
 
 
@@ -78,26 +80,28 @@ def _attribute(name: str) -> str:
 
 
 def network_type(config: ModelConfig) -> type[Network]:
-    """The network of a model's settings."""
+    """Return the network's class of a model."""
     return config.network()
 
 
 def build(config: ModelConfig, vocabulary: Vocabulary, generators: Sequence[torch.Generator]) -> Network:
-    """A freshly initialised network of one trial per generator: each draws what it would draw alone."""
+    """Build an initialised network of one trial per generator. Each trial draws what it would draw alone."""
     kind = network_type(config)
     return kind(config, vocabulary, [kind.fresh(config, vocabulary, generator) for generator in generators])
 
 
 def uniform(shape: Sequence[int], bound: float, generator: torch.Generator) -> Tensor:
+    """Draw numbers within plus or minus `bound`."""
     return torch.empty(*shape).uniform_(-bound, bound, generator=generator)
 
 
 def normal(shape: Sequence[int], deviation: float, generator: torch.Generator) -> Tensor:
+    """Draw normal numbers with mean 0."""
     return torch.empty(*shape).normal_(0, deviation, generator=generator)
 
 
 class BilinearFamily(Network):
-    """Embedding, learned h_0, a bilinear recurrence (the subclass's `scan`), a linear head."""
+    """Network with an embedding, a learned h_0, a bilinear recurrence (the subclass's `scan`) and a linear head."""
 
     config: BilinearFamilyConfig
 
@@ -115,7 +119,7 @@ class BilinearFamily(Network):
     def scan(
         self, x_KRD: Tensor, tokens_KBT: Tensor, normalisation: Normalisation, additive_KRH: Tensor | None
     ) -> Tensor:
-        """Final states, given the embedding of every readable token."""
+        """Return the final states (K, B, H), given the embedding of every readable token."""
         raise NotImplementedError
 
     def forward(self, tokens_KBT: Tensor, end_KB: Tensor) -> Tensor:
@@ -138,7 +142,7 @@ class BilinearFamily(Network):
 
 
 class TokenRNN(Network):
-    """torch.nn's recurrent parameter layout and initialisation; a subclass scans it."""
+    """Network with the parameters and initialisation of torch.nn's recurrent layers. A subclass defines `forward`."""
 
     @classmethod
     def fresh(cls, config: ModelConfig, vocabulary: Vocabulary, generator: torch.Generator) -> State:
@@ -149,16 +153,16 @@ class TokenRNN(Network):
         }
 
     def input_table(self) -> Tensor:
-        """The input's part of every gate, once per token: (K, R, G)."""
+        """Compute the input's part of every gate, once per token: (K, R, G)."""
         x_KRD = self["embedding"][:, : self.vocabulary.readable]
         bias_KG = self["recurrence.bias_ih"] + self["recurrence.bias_hh"]
         return token_table(self["recurrence.weight_ih"], x_KRD, self.scratch) + bias_KG[:, None]
 
 
 class PerTrial(Network):
-    """Any ordinary module as a network: `skeleton` maps tokens (B, T) and ends (B) to logits (B, V); trials take turns.
+    """Network around an ordinary module, which maps tokens (B, T) and ends (B) to logits (B, V). Trials take turns.
 
-    Stacking such a model gains nothing in speed; it only lets the rest of the project treat all models alike.
+    A stack of such trials is no faster than its trials alone; it lets the rest of the project treat all models alike.
     """
 
     def __init__(self, config: Any, vocabulary: Vocabulary, members: Sequence[Mapping[str, Tensor]]):
@@ -170,6 +174,7 @@ class PerTrial(Network):
 
     @classmethod
     def skeleton(cls, config: Any, vocabulary: Vocabulary) -> nn.Module:
+        """Make the module of one trial, with torch.nn's usual initialisation."""
         raise NotImplementedError
 
     @classmethod
@@ -185,9 +190,9 @@ class PerTrial(Network):
         return super().train(mode)
 
     def forward(self, tokens_KBT: Tensor, end_KB: Tensor) -> Tensor:
-        # Padding has no embedding of its own; what follows [EOI] cannot reach it in a causal model.
+        # Padding has no embedding. Any token will do, because a causal model cannot see what follows [EOI].
         readable_KBT = tokens_KBT.clamp(max=self.vocabulary.readable - 1)
-        # Unbound, all trials' gradients are stacked once; indexed, each would fill a gradient of the stack's size.
+        # `unbind` stacks the gradients of all trials once; indexing would fill a gradient of the stack's size for each.
         members = zip(*(self[name].unbind() for name in self.names), strict=True)
         logits = []
         for parameters, tokens_BT, end_B in zip(members, readable_KBT, end_KB, strict=True):

@@ -1,7 +1,7 @@
 """State-tracking tasks, one file each: a task is a finite fold over input symbols.
 
-A task module defines one frozen dataclass derived from `Task`; its file name is its name everywhere.
-Nothing here imports torch except `sampling`, which turns any fold into batches on a device.
+A task's file defines one frozen dataclass derived from `Task`, whose name is the name of the file.
+Only `sampling` imports torch; it turns any fold into batches on a device.
 """
 
 import importlib

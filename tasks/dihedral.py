@@ -1,4 +1,4 @@
-"""Dihedral groups: a value on a circle and a direction; `advance` moves along it, `reverse` turns around."""
+"""Dihedral groups: a value on a circle and a direction. `advance` moves by one, `reverse` changes the direction."""
 
 from dataclasses import dataclass
 
@@ -10,9 +10,9 @@ ADVANCE, REVERSE = 0, 1
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Dihedral(Task):
-    """delta((s, d), advance) = ((s + d) mod m, d); delta((s, d), reverse) = (s, -d); it starts at (0, +1).
+    """delta((s, d), advance) = ((s + d) mod m, d); delta((s, d), reverse) = (s, -d); the initial state is (0, +1).
 
-    The target is the whole state, one token for each of the 2m: they are predicted and never read.
+    The target is the whole state, with one token for each of the 2m states. These tokens are predicted and never read.
 
     >>> task = Dihedral(modulus=5)
     >>> state = task.initial
@@ -26,6 +26,8 @@ class Dihedral(Task):
 
     name = "dihedral"
     revision = 1
+    title = "Dihedral group"
+    modulus_titles = {None: "Dihedral group of {}"}
 
     modulus: int = setting(5, "number of values, m")
 

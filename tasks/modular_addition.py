@@ -18,6 +18,8 @@ class ModularAddition(Task):
 
     name = "modular_addition"
     revision = 1
+    title = "Modular addition"
+    modulus_titles = {2: "Parity", None: "Addition modulo {}"}
 
     modulus: int = setting(5, "number of values, m")
 

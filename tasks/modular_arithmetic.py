@@ -1,4 +1,4 @@
-"""Modular arithmetic: integers and the operators +, -, * in turn, applied from left to right modulo m."""
+"""Modular arithmetic: integers with operators +, -, * between them, applied from left to right modulo m."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ OPERATORS = "+-*"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModularArithmetic(Task):
-    """The state is the value so far, with the operator that waits for its right side (none after an integer).
+    """The state is the value so far and the operator that waits for its right side, if any.
 
     Symbols 0..m-1 are the integers, m, m+1, m+2 are + - *.
 
@@ -21,6 +21,8 @@ class ModularArithmetic(Task):
 
     name = "modular_arithmetic"
     revision = 1
+    title = "Modular arithmetic"
+    modulus_titles = {None: "Arithmetic modulo {}"}
 
     modulus: int = setting(5, "number of values, m")
 
@@ -54,5 +56,5 @@ class ModularArithmetic(Task):
         return OPERATORS[symbol - self.modulus] if symbol >= self.modulus else str(symbol)
 
     def parse(self, expression: str) -> list[int]:
-        """The symbols of an expression written with spaces."""
+        """Return the symbols of an expression written with spaces."""
         return [self.modulus + OPERATORS.index(word) if word in OPERATORS else int(word) for word in expression.split()]

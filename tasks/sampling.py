@@ -1,6 +1,6 @@
-"""Batches of any task, generated on the device from an explicit generator.
+"""Batches of any task, drawn on the device from an explicit generator.
 
-Shapes: N samples, T tokens, S states, C classes.
+Suffixes of names are shapes: N samples, T tokens, L symbols, S states.
 """
 
 import hashlib
@@ -14,14 +14,14 @@ from orch.tasks.task import Task
 
 class Batch(NamedTuple):
     tokens_NT: Tensor
-    """`[BOS] inputs… [EOI]`, then padding (`task.num_readable`) up to the longest possible sample."""
+    """`[BOS] inputs… [EOI]`, then padding (`task.num_readable`) up to the length of the longest possible sample."""
     end_N: Tensor
-    """Where [EOI] stands: the one position whose prediction counts."""
+    """Position of [EOI], the only one whose prediction counts."""
     target_N: Tensor
 
 
 def derive_seed(*parts: int | str) -> int:
-    """A generator seed that is a pure function of its parts, alike on every machine and version."""
+    """Hash the parts to a seed that is the same on every machine and in every version."""
     digest = hashlib.sha256("/".join(map(str, parts)).encode()).digest()
     return int.from_bytes(digest[:8], "big") >> 1
 
@@ -40,10 +40,11 @@ class Sampler:
         self._target = torch.tensor(machine.target, device=self.device)
 
     def generator(self, *seed_parts: int | str) -> torch.Generator:
+        """Make a generator on the device, seeded with `derive_seed`."""
         return torch.Generator(self.device).manual_seed(derive_seed(*seed_parts))
 
     def draw(self, generator: torch.Generator, num_samples: int, shortest: int, longest: int) -> Batch:
-        """Each sample draws its own number of inputs, uniform from `shortest` to `longest`."""
+        """Draw samples, each with a number of inputs that is uniform from `shortest` to `longest`."""
         task, slots = self.task, self.task.slots
         symbols_NL = torch.empty(num_samples, task.num_symbols_for(longest), dtype=torch.int64, device=self.device)
         num_inputs_N = torch.randint(shortest, longest + 1, (num_samples,), generator=generator, device=self.device)
@@ -57,18 +58,18 @@ class Sampler:
         return Batch(tokens_NT, end_N, self.targets(tokens_NT))
 
     def targets(self, tokens_NT: Tensor) -> Tensor:
-        """The fold, one table look-up per position for all samples at once."""
+        """Compute the targets, with one table look-up per position for all samples at once."""
         state_N = torch.zeros(len(tokens_NT), dtype=torch.int64, device=self.device)
         for token_N in tokens_NT.unbind(1):
             state_N = self._next_state[state_N * self._stride + token_N]
         return self._target[state_N]
 
     def draw_balanced(self, generator: torch.Generator, num_samples: int, num_inputs: int) -> Batch:
-        """Samples whose targets are spread evenly: class counts differ by at most one.
+        """Draw samples of one length whose targets are spread evenly: class counts differ by at most one.
 
-        Two examples of parity are then one odd and one even, which the paper's two-example result asks for.
+        Two examples of parity are then one odd and one even, as in the paper's result on two examples.
         """
-        classes = self._target.unique().tolist()
+        classes = sorted(set(self._target.tolist()))
         wanted = [num_samples // len(classes) + (rank < num_samples % len(classes)) for rank in range(len(classes))]
         pool = self.draw(generator, 64 * (num_samples + len(classes)), num_inputs, num_inputs)
         picked = [
@@ -82,7 +83,7 @@ class Sampler:
 
 
 def majority(task: Task, num_inputs: int) -> float:
-    """The share of the commonest target among all sequences of `num_inputs` inputs, exactly."""
+    """Compute the exact share of the commonest target among all sequences of `num_inputs` inputs."""
     machine = task.machine()
     num_states = len(machine.next_state)
     share_S = torch.zeros(num_states, dtype=torch.float64)

@@ -1,4 +1,4 @@
-"""Random state machines: m states, m symbols, and for each state a random permutation of where symbols lead."""
+"""Random state machines: m states, m symbols, and for each state a random permutation that maps symbols to states."""
 
 import functools
 import random
@@ -17,13 +17,16 @@ class StateMachine(Task):
     >>> run(table, [4, 1, 2, 5, 5])
     2
 
-    One machine per modulus and `machine_seed`, shared by all models, learning rates and seeds: at small moduli
-    which machine was drawn decides who can learn it. Seed 0 draws subtraction modulo 3 for three states, which
-    commutes and never forgets; seed 1 draws machines that do neither at every modulus above 2, as most draws do.
+    There is one machine per modulus and `machine_seed`, shared by all models, learning rates and seeds, because at
+    small moduli the machine decides which models can learn it. Seed 0 draws subtraction modulo 3 for three states,
+    which commutes and never forgets. Seed 1 draws machines that do neither at every modulus above 2, as most seeds do.
     """
 
     name = "state_machine"
     revision = 1
+    title = "State machine"
+    modulus_titles = {None: "State machine, {} states"}
+    modulus_label = "{} states"
 
     modulus: int = setting(5, "number of values, m")
     machine_seed: int = setting(1, "draws the machine, one per modulus")
@@ -58,9 +61,10 @@ class StateMachine(Task):
 
 @functools.lru_cache(maxsize=256)
 def draw_table(modulus: int, machine_seed: int) -> tuple[tuple[int, ...], ...]:
-    """A machine that remembers: draws whose rows are all alike forget their state at every step and are passed over.
+    """Draw a machine that remembers its state.
 
-    At modulus 2 that is half of all draws; the published row for two states fits only the other half.
+    A machine whose rows are all alike forgets its state at every step and is drawn again. At modulus 2 that is half of
+    all machines; the published row for two states fits only the other half.
     """
     rng = random.Random(f"state_machine/{modulus}/{machine_seed}")
     while True:
@@ -70,7 +74,7 @@ def draw_table(modulus: int, machine_seed: int) -> tuple[tuple[int, ...], ...]:
 
 
 def run(table: tuple[tuple[int, ...], ...], symbols: list[int]) -> int:
-    """The final state of a machine given as its table."""
+    """Return the final state of a machine, given as its table."""
     state = symbols[0]
     for symbol in symbols[1:]:
         state = table[state][symbol]

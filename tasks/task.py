@@ -1,6 +1,6 @@
-"""What a task is: a vocabulary, an initial state, a step, and a target read off the final state."""
+"""Base class of tasks: a vocabulary, an initial state, a step, and a target read off the final state."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -8,17 +8,17 @@ State = Hashable
 
 
 class Machine(NamedTuple):
-    """A task's fold, tabulated: state 0 is the initial one."""
+    """Table of a task's fold. State 0 is the initial one."""
 
     next_state: list[list[int]]
-    """`next_state[state][token]`, for every token that can be read; [BOS] and [EOI] change nothing."""
+    """`next_state[state][token]` for every token that can be read; [BOS] and [EOI] change nothing."""
     target: list[int]
-    """The token to predict if the sequence ended in this state."""
+    """Token to predict if the sequence ends in this state."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Task:
-    """Read `[BOS] inputs… [EOI]`, predict one token at `[EOI]`.
+    """A model reads `[BOS] inputs… [EOI]` and predicts one token at `[EOI]`.
 
     Tokens are numbered: the input symbols, then [BOS], [EOI], then targets that are never read (if any).
     """
@@ -28,35 +28,52 @@ class Task:
     name: ClassVar[str]
     revision: ClassVar[int]
     """Raise it whenever the same trial would see other sequences or other targets: it is part of a trial's id."""
+    title: ClassVar[str] = ""
+    """Name in tables and figures. If empty, it is `name` with spaces for underscores."""
+    modulus_titles: ClassVar[Mapping[int | None, str]] = {}
+    """Titles at one modulus, such as "Parity"; None is for all other moduli, with {} for the modulus."""
+    modulus_label: ClassVar[str] = "mod {}"
+    """Label of one modulus under the task's title, with {} for the modulus."""
+
+    @classmethod
+    def title_of(cls, modulus: int | None = None) -> str:
+        """Return the title of the task in general, or at one modulus."""
+        title = cls.title or cls.name.replace("_", " ").capitalize()
+        if modulus is None:
+            return title
+        template = cls.modulus_titles.get(modulus, cls.modulus_titles.get(None))
+        return template.format(modulus) if template else f"{title} (m = {modulus})"
 
     @property
     def slots(self) -> tuple[range, ...]:
-        """The symbols each input position draws from, repeating. A sequence of n inputs ends on its n-th first slot."""
+        """Symbols that each position of the input draws from, in turn. Only the first slot counts as an input."""
         raise NotImplementedError
 
     @property
     def initial(self) -> Any:
+        """State before the first input."""
         raise NotImplementedError
 
     def step(self, state: Any, symbol: int) -> Any:
+        """State after reading `symbol` in `state`."""
         raise NotImplementedError
 
     def target(self, state: Any) -> int:
-        """The token that names `state`."""
+        """Token that names `state`; a ValueError if no sequence can end there."""
         raise NotImplementedError
 
     @property
     def num_classes(self) -> int:
-        """How many tokens can be the target."""
+        """Number of tokens that can be the target."""
         return self.modulus
 
     @property
     def unread(self) -> tuple[str, ...]:
-        """Names of the tokens that are only ever predicted."""
+        """Names of the tokens that are predicted and never read."""
         return ()
 
     def spell(self, symbol: int) -> str:
-        """How an input symbol is written."""
+        """Written form of an input symbol."""
         return str(symbol)
 
     @property
@@ -64,7 +81,7 @@ class Task:
         """A few input symbols, for listings."""
         return tuple(slot[(3 * n + 1) % len(slot)] for n in range(3) for slot in self.slots)[: self.num_symbols_for(3)]
 
-    # Derived from the above; a task does not override these.
+    # The rest is derived from the above. A task does not override it.
 
     @property
     def num_symbols(self) -> int:
@@ -80,39 +97,40 @@ class Task:
 
     @property
     def num_readable(self) -> int:
-        """Tokens that a model may be given: the symbols, [BOS] and [EOI]. As a token it stands for padding."""
+        """Number of tokens that can be read: the symbols, [BOS] and [EOI]. The number itself stands for padding."""
         return self.num_symbols + 2
 
     @property
     def vocabulary(self) -> int:
-        """All tokens: what embeddings and heads are sized by."""
+        """Number of all tokens, which is the size of embeddings and heads."""
         return self.num_readable + len(self.unread)
 
     @property
     def chance(self) -> float:
+        """Accuracy of guessing."""
         return 1 / self.num_classes
 
     def num_symbols_for(self, num_inputs: int) -> int:
-        """Symbols in a sequence of `num_inputs` inputs: operators between inputs count as symbols, not as inputs."""
+        """Number of symbols in a sequence of `num_inputs` inputs, with the operators between inputs."""
         return (num_inputs - 1) * len(self.slots) + 1
 
     def num_tokens(self, num_inputs: int) -> int:
-        """Tokens a model reads for `num_inputs` inputs, [BOS] and [EOI] included."""
+        """Number of tokens in a sequence of `num_inputs` inputs, [BOS] and [EOI] included."""
         return self.num_symbols_for(num_inputs) + 2
 
     def fold(self, symbols: Sequence[int]) -> int:
-        """The target of a sequence: the definition that everything faster is tested against."""
+        """Target of a sequence. Faster ways to compute it are tested against this one."""
         state = self.initial
         for symbol in symbols:
             state = self.step(state, symbol)
         return self.target(state)
 
     def normalise(self, accuracy: float) -> float:
-        """0 at chance, 1 at perfect: the paper's scale."""
+        """Accuracy on the paper's scale, where 0 is chance and 1 is perfect."""
         return (accuracy - self.chance) / (1 - self.chance)
 
     def denormalise(self, normalised: float) -> float:
-        """The plain share of right answers again."""
+        """Share of right answers, from an accuracy on the paper's scale."""
         return normalised * (1 - self.chance) + self.chance
 
     def machine(self) -> Machine:
@@ -138,14 +156,14 @@ class Task:
         return Machine(next_state, [self._target_or_zero(state) for state in index])
 
     def _target_or_zero(self, state: State) -> int:
-        """States in which no sequence can end (nothing read yet, an operator pending) have no target to ask for."""
+        """Target of a state, or 0 for one in which no sequence can end, such as after an operator."""
         try:
             return self.target(state)
         except ValueError:
             return 0
 
     def problems(self) -> list[str]:
-        """Everything wrong with these settings, each as a sentence that names the remedy."""
+        """List everything wrong with these settings, each as a sentence that names the remedy."""
         if self.modulus < 2:
             return [f"modulus {self.modulus} leaves nothing to track: use 2 or more"]
         return []

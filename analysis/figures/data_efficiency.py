@@ -9,7 +9,6 @@ from orch.analysis.figures.line import Line, LinePoint, from_points
 from orch.analysis.figures.plotted_cell import PlottedCell
 from orch.analysis.figures.sheet import legend_of, make_sheet, moduli
 from orch.analysis.figures.style import styled
-from orch.analysis.names import task_name
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -35,16 +34,16 @@ def lines(entries: Iterable[PlottedCell]) -> list[Line]:
 @styled
 def draw(lines: Sequence[Line], title: str) -> "Figure":
     """A row for each task, a column for each modulus."""
-    tasks = list(dict.fromkeys(line.task.name for line in lines))
+    tasks = {line.task.name: line.task.title_of() for line in lines}
     legend = legend_of(lines)
     columns = moduli(lines)
     sheet = make_sheet(
-        title, "Training examples", [f"m = {modulus}" for modulus in columns], [legend, *({} for _ in tasks[1:])]
+        title, "Training examples", [f"m = {modulus}" for modulus in columns], [legend] + [{}] * (len(tasks) - 1)
     )
     sizes = sorted({size for line in lines for size in line.x})
     ticks = {size: short(size) for size in sizes if len(sizes) < 3 or size in (sizes[0], 1000, sizes[-1])}
-    for task, panels in zip(tasks, sheet.panels, strict=True):
-        panels[0].set_ylabel(f"{task_name(task)}\naccuracy")
+    for (task, name), panels in zip(tasks.items(), sheet.panels, strict=True):
+        panels[0].set_ylabel(f"{name}\naccuracy")
         for modulus, axes in zip(columns, panels, strict=True):
             logarithmic_axis(axes, (0.6 * sizes[0], 1.6 * sizes[-1]), ticks)
             accuracy_axis(axes, lines)

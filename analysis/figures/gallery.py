@@ -10,7 +10,6 @@ from orch.analysis.comparison import Comparison, compare
 from orch.analysis.figures import data_efficiency, factors, heatmap, hierarchy, learning, lengths, rotation_angles
 from orch.analysis.figures.line import Line
 from orch.analysis.figures.plotted_cell import PlottedCell, entries
-from orch.analysis.names import task_name
 from orch.analysis.published import OOD, TABLES, VALIDATION, published_cells
 from orch.core.errors import OrchError
 from orch.sweeps.registry import ALL, SWEEPS, resolve
@@ -94,7 +93,7 @@ def _lengths(material: _Material, sweep: str) -> Iterator[Drawing]:
         raise _NothingToDraw(f"no trial of {sweep} has a length curve")
     for task, lines in tasks.items():
         trained = max(entry.trial.max_inputs for entry in found if entry.task.name == task)
-        title = f"{task_name(task)}: accuracy against length{_of(sweep, task)}"
+        title = f"{lines[0].task.title_of()}: accuracy against length{_of(sweep, task)}"
         figure = lengths.draw(lines, title, trained)
         yield Drawing(f"lengths-{sweep}-{task}", title, lengths.CAPTION, sweep, figure)
 
@@ -107,7 +106,7 @@ def _learning(material: _Material, sweep: str) -> Iterator[Drawing]:
     if not losses:
         raise _NothingToDraw(f"the store has no curves of the trials of {sweep}")
     for task in losses:
-        title = f"{task_name(task)}: learning curves{_of(sweep, task)}"
+        title = f"{losses[task][0].task.title_of()}: learning curves{_of(sweep, task)}"
         figure = learning.draw(losses[task], accuracies[task], title)
         yield Drawing(f"learning-{sweep}-{task}", title, learning.CAPTION, sweep, figure)
 
@@ -164,7 +163,7 @@ def _angles(material: _Material, sweep: str) -> Iterator[Drawing]:
         weights = material.store.get_weights(row["trial_id"])
         if weights is not None:
             rotations = read_rotations(weights, modulus, f"the file of weights of trial {row['trial_id']}")
-            title = f"{task_name(entry.task.name, modulus)}: rotation angles and their harmonics"
+            title = f"{entry.task.title_of(modulus)}: rotation angles and their harmonics"
             caption = rotation_angles.caption(rotations, row["trial_id"], scored(row["ood_accuracy"]))
             yield Drawing(sweep, title, caption, sweep, rotation_angles.draw(rotations, title))
             return

@@ -8,7 +8,6 @@ from orch.analysis.comparison import Comparison
 from orch.analysis.figures.shade import digits, shade, text_on
 from orch.analysis.figures.sheet import TITLE_LETTER
 from orch.analysis.figures.style import FAINT, PUBLISHED, SOFT, styled
-from orch.analysis.names import model_name, task_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,10 +31,10 @@ def draw(comparisons: Iterable[Comparison], title: str) -> "Figure":
     from matplotlib.figure import Figure
 
     shown = list(comparisons)
-    models = list(dict.fromkeys((each.published.key.model, each.published.key.variant) for each in shown))
-    tasks = list(dict.fromkeys(each.published.key.task for each in shown))
+    models = list(dict.fromkeys(each.published.key.model_title for each in shown))
+    tasks = list(dict.fromkeys(each.published.key.task_type for each in shown))
     moduli = {
-        task: sorted({each.published.key.modulus for each in shown if each.published.key.task == task})
+        task: sorted({each.published.key.modulus for each in shown if each.published.key.task_type is task})
         for task in tasks
     }
     across = [max(len(moduli[task]) * _CELL_WIDTH, _LEAST_TASK_WIDTH) for task in tasks]
@@ -48,14 +47,12 @@ def draw(comparisons: Iterable[Comparison], title: str) -> "Figure":
     for task, room in zip(tasks, across, strict=True):
         axes = figure.add_axes((left / width, _BOTTOM / height, room / width, tall / height))
         left += room + _BETWEEN
-        axes.set_title(task_name(task), pad=5, fontweight="bold")
-        _prepare(
-            axes, [model_name(*model) for model in models] if task == tasks[0] else None, moduli[task], len(models)
-        )
+        axes.set_title(task.title_of(), pad=5, fontweight="bold")
+        _prepare(axes, models if task is tasks[0] else None, moduli[task], len(models))
         for each in shown:
             key = each.published.key
-            if key.task == task:
-                _add_cell(axes, moduli[task].index(key.modulus), models.index((key.model, key.variant)), each)
+            if key.task_type is task:
+                _add_cell(axes, moduli[task].index(key.modulus), models.index(key.model_title), each)
     figure.supxlabel(
         "Modulus m, or number of states", x=(_LEFT + left - _BETWEEN) / 2 / width, y=0.06 / height, va="bottom"
     )

@@ -9,8 +9,8 @@ from orch.analysis.aggregate import CellStatus
 from orch.analysis.comparison import Comparison
 from orch.analysis.figures.shade import digits, shade, text_on
 from orch.analysis.figures.style import FAINT, SOFT, styled
-from orch.analysis.names import task_name
 from orch.sweeps.selection import LEARNED
+from orch.tasks import REGISTRY
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,8 +44,6 @@ _FAMILIES: dict[str, dict[str, tuple[str, str | None]]] = {
     },
 }
 """By what stands beside them, the rows: a model and its variant, or all of its variants."""
-_COLUMNS = {"state_machine": "{} states"}
-_OTHER_COLUMNS = "mod {}"
 
 _OURS, _PUBLISHED, _TALL = 0.43, 0.3, 0.25
 """The two parts of a tile, and its height."""
@@ -131,11 +129,11 @@ def _add_names(axes: "Axes", lefts: dict[tuple[str, int], float], tops: dict[str
     for (task, modulus), left in lefts.items():
         middle = left + (_OURS + _PUBLISHED) / 2
         tasks.setdefault(task, []).append(middle)
-        name = _COLUMNS.get(task, _OTHER_COLUMNS).format(modulus)
+        name = REGISTRY[task].modulus_label.format(modulus)
         axes.text(middle, _TOP - 0.07, name, ha="center", va="bottom", color=SOFT)
     for task, middles in tasks.items():
         middle = (middles[0] + middles[-1]) / 2
-        axes.text(middle, _TOP - 0.24, task_name(task), ha="center", va="bottom", fontweight="bold")
+        axes.text(middle, _TOP - 0.24, REGISTRY[task].title_of(), ha="center", va="bottom", fontweight="bold")
     for beside, rows in _FAMILIES.items():
         for row in rows:
             axes.text(_LEFT - 0.1, tops[row] + _TALL / 2, row, ha="right", va="center_baseline")

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from orch.analysis.figures.plotted_cell import PlottedCell
-from orch.analysis.figures.style import Look
+from orch.models.look import Look
 from orch.tasks import Task
 
 Array = NDArray[np.float64]
@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 @dataclass(frozen=True, slots=True)
 class Line:
     task: Task
-    model: str
+    family: str
     label: str
     look: Look
     x: Array
@@ -56,4 +56,4 @@ def from_points(points: Iterable[LinePoint]) -> list[Line]:
 
 def _line(entry: PlottedCell, x: ArrayLike, mean: ArrayLike, low: ArrayLike, high: ArrayLike) -> Line:
     arrays = (np.asarray(values, dtype=float) for values in (x, mean, low, high))
-    return Line(entry.task, entry.trial.model.name, entry.label, entry.look, *arrays)
+    return Line(entry.task, entry.trial.model.family, entry.label, entry.look, *arrays)

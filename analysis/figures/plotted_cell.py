@@ -5,15 +5,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orch.analysis.figures.style import Look, looks
-from orch.analysis.names import model_name
+from orch.analysis.figures.style import distinct_looks
 from orch.core.settings import to_dict
+from orch.models.look import Look
 from orch.sweeps.cell import Cell
 from orch.sweeps.selection import Row, of_best_rate
 from orch.sweeps.trial import Trial
 from orch.tasks import Task
 
-_VARIANT_SETTINGS = {"block_diagonal": "block_size", "mamba": "layers", "transformer": "layers"}
 _WITHIN_A_CELL = {"task", "modulus", "model", "learning_rate", "init_seed", "data_seed"}
 
 
@@ -38,7 +37,8 @@ def entries(cells: Iterable[Cell], finished: Mapping[str, Row], along: Iterable[
     axis: cells that differ in these alone are of one line and have one label."""
     planned = list(cells)
     labels = _labels(planned, {*_WITHIN_A_CELL, *along})
-    look_of = looks({label: _model_and_variant(cell) for label, cell in zip(labels, planned, strict=True)})
+    preferred = {label: cell.example.model.look_of(_variant(cell)) for label, cell in zip(labels, planned, strict=True)}
+    look_of = distinct_looks(preferred)
     found = []
     for label, cell in zip(labels, planned, strict=True):
         rows = [finished[trial_id] for trial_id in cell.trial_ids if trial_id in finished]
@@ -47,12 +47,9 @@ def entries(cells: Iterable[Cell], finished: Mapping[str, Row], along: Iterable[
     return found
 
 
-def _model_and_variant(cell: Cell) -> tuple[str, str]:
-    model = cell.example.model
-    if cell.variant:
-        return model.name, cell.variant
-    setting = _VARIANT_SETTINGS.get(model.name)
-    return model.name, str(getattr(model, setting)) if setting else ""
+def _variant(cell: Cell) -> str:
+    """Variant as the published tables call it, where the cell gives no name of its own."""
+    return cell.variant or cell.example.model.table_variant
 
 
 def _labels(cells: Sequence[Cell], aside: Collection[str]) -> list[str]:
@@ -60,7 +57,7 @@ def _labels(cells: Sequence[Cell], aside: Collection[str]) -> list[str]:
     names = []
     alike: dict[tuple[str, str, int], list[dict[str, Any]]] = defaultdict(list)
     for cell in cells:
-        name = ", ".join(part for part in (model_name(*_model_and_variant(cell)), cell.reading) if part)
+        name = ", ".join(part for part in (cell.example.model.title_of(_variant(cell)), cell.reading) if part)
         names.append(name)
         alike[name, cell.example.task.name, cell.example.task.modulus].append(_settings(cell, aside))
     differing: dict[str, set[str]] = defaultdict(set)

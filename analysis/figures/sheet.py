@@ -1,65 +1,68 @@
-"""A sheet of small panels: a column for each modulus of a task, a row for each family of models with its legend beside
-it. Sizes are inches on paper."""
+"""A sheet of small panels: one column for each modulus of a task, one row with its legend for each family of models.
+
+Sizes are inches on paper.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from orch.analysis.figures.line import Line
-from orch.analysis.figures.style import Look
-from orch.analysis.names import task_name
+from orch.models import ModelConfig
+from orch.models.look import Look
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 WIDTH = 7.5
-"""Of a figure that fills a page."""
+"""Width of a figure that fills a page."""
 _LEFT, _TOP, _BOTTOM = 0.75, 0.5, 0.45
 _BETWEEN_COLUMNS, _BETWEEN_ROWS = 0.16, 0.18
 _WIDEST_PANEL = 2.2
 _LEGEND_LINE, _LETTER, _LEGEND_SAMPLE = 0.165, 0.062, 0.55
 TITLE_LETTER = 0.095
-"""The width of a letter of a figure's title."""
-
-_BILINEAR, _OTHERS = "Bilinear models", "Other models"
-_BILINEAR_MODELS = ("bilinear", "factored", "block_diagonal", "rotation")
+"""Width of a letter of a figure's title."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
     figure: "Figure"
     panels: "list[list[Axes]]"
-    """By row, then by column."""
+    """Axes by row, then by column."""
 
 
 def families(lines: Iterable[Line]) -> dict[str, list[Line]]:
-    """The rows of a sheet: fifteen lines in one panel could not be told apart."""
-    rows: dict[str, list[Line]] = {_BILINEAR: [], _OTHERS: []}
+    """Group lines into the rows of a sheet, because fifteen lines in one panel could not be told apart.
+
+    Models that name no family come last.
+    """
+    rows: dict[str, list[Line]] = {}
     for line in lines:
-        rows[_BILINEAR if line.model in _BILINEAR_MODELS else _OTHERS].append(line)
-    return {name: row for name, row in rows.items() if row}
+        rows.setdefault(line.family, []).append(line)
+    return dict(sorted(rows.items(), key=lambda row: row[0] == ModelConfig.family))
 
 
 def moduli(lines: Iterable[Line]) -> list[int]:
-    """The columns of a sheet."""
+    """Return the modulus of each column of a sheet."""
     return sorted({line.task.modulus for line in lines})
 
 
 def column_names(lines: Sequence[Line]) -> list[str]:
-    parity = "modular_addition", 2
-    pairs = [(lines[0].task.name, modulus) for modulus in moduli(lines)]
-    return [task_name(*pair) if pair == parity else f"m = {pair[1]}" for pair in pairs]
+    """Return the heading of each column of a sheet with lines of one task."""
+    titles = lines[0].task.modulus_titles
+    return [titles.get(modulus, "m = {}").format(modulus) for modulus in moduli(lines)]
 
 
 def legend_of(lines: Iterable[Line]) -> dict[str, Look]:
+    """Return the look of each line by its label."""
     return {line.label: line.look for line in lines}
 
 
 def make_sheet(
     title: str, x_label: str, columns: Sequence[str], legends: Sequence[Mapping[str, Look]], height: float = 1.4
 ) -> Sheet:
-    """One row of panels for each legend, which may be empty: then the legend above is for both."""
+    """Lay out one row of panels for each legend. A row with an empty legend shares the legend above it."""
     from matplotlib.figure import Figure
 
     right = max(_LEGEND_SAMPLE + _LETTER * max(map(len, legend), default=0) for legend in legends)

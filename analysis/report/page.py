@@ -15,7 +15,6 @@ from orch.analysis.claims.condition import FAILED
 from orch.analysis.comparison import Comparison
 from orch.analysis.figures import Drawing, Gallery, svg_element
 from orch.analysis.html_templates import open_templates
-from orch.analysis.names import model_name, task_name
 from orch.analysis.published import OOD, TABLES, VALIDATION
 from orch.analysis.report.collect import CellResult, Origin, StudyReport, SweepResult
 from orch.analysis.reproduction import Reproduction, TableTally, reproduction
@@ -138,8 +137,8 @@ def _cell_row(each: CellResult) -> list[str]:
     """Describe a cell by our own reading of its trials."""
     trial, summary = each.cell.example, each.summary
     names = [
-        model_name(trial.model.name, each.cell.variant) or trial.model.name,
-        task_name(trial.task.name, trial.task.modulus),
+        trial.model.title_of(each.cell.variant),
+        trial.task.title_of(trial.task.modulus),
         each.settings,
     ]
     if summary.scores is None:

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from orch.analysis.names import model_name, task_name
 from orch.analysis.published import OOD, TABLES, VALIDATION, PublishedCell
 
 Label = Callable[[PublishedCell], str]
@@ -33,16 +32,15 @@ def additive_name(additive: str) -> str:
 
 
 def _model(number: PublishedCell) -> str:
-    return model_name(number.key.model, number.key.variant)
+    return number.key.model_title
 
 
 def _task(number: PublishedCell) -> str:
-    return task_name(number.key.task)
+    return number.key.task_type.title_of()
 
 
 def _task_and_parity(number: PublishedCell) -> str:
-    parity = task_name("modular_addition", 2)
-    return parity if task_name(number.key.task, number.key.modulus) == parity else _task(number)
+    return number.key.task_type.modulus_titles.get(number.key.modulus, _task(number))
 
 
 def _modulus(number: PublishedCell) -> str:

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 
 from orch.analysis.comparison import Comparison
-from orch.analysis.names import model_name, task_name
 from orch.analysis.published import Key, PublishedCell
 from orch.analysis.tables.axes import additive_name, split_name
 from orch.analysis.tables.entries import decimals, signed
@@ -34,7 +33,7 @@ def _row(comparison: Comparison) -> dict[str, str]:
 def in_words(number: PublishedCell, reading: str = "") -> str:
     """Say what a published number measures: model, task, settings and length."""
     key = number.key
-    parts = [model_name(key.model, key.variant), task_name(key.task, key.modulus)]
+    parts = [key.model_title, key.task_type.title_of(key.modulus)]
     if key.train_examples:
         parts.append(f"{key.train_examples} examples of length {key.train_length}")
     if key.additive != Key._field_defaults["additive"]:

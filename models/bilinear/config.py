@@ -1,8 +1,9 @@
-"""The full bilinear model's settings."""
+"""Settings of the full bilinear model."""
 
 from dataclasses import dataclass
 
 from orch.models.config import BilinearFamilyConfig, Shape
+from orch.models.look import Look
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -10,6 +11,8 @@ class Config(BilinearFamilyConfig):
     name = "bilinear"
     revision = 3
     about = "h' = A(x) h, with A(x) any matrix linear in the input"
+    title = "Bilinear"
+    looks = {"": Look("#000000", "o")}
 
     def recurrence_shapes(self) -> dict[str, Shape]:
         return {"transition": (self.width, self.width, self.width)}

@@ -1,9 +1,10 @@
-"""The block-diagonal bilinear model's settings. Block size 1 is the real diagonal."""
+"""Settings of the block-diagonal bilinear model. Block size 1 is the real diagonal."""
 
 from dataclasses import dataclass
 
 from orch.core.settings import setting
 from orch.models.config import BilinearFamilyConfig, Shape
+from orch.models.look import DASH_DOT, DASHED, DOTTED, Look
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -11,8 +12,21 @@ class Config(BilinearFamilyConfig):
     name = "block_diagonal"
     revision = 3
     about = "A(x) made of independent blocks; block size 1 is the real diagonal"
+    title = "Block-diagonal"
+    variant_titles = {"1": "Block 1 (real diagonal)", "": "Block {}"}
+    looks = {
+        "1": Look("#F0A070", "v", DOTTED, filled=False),
+        "2": Look("#E8833F", "<", DASHED, filled=False),
+        "8": Look("#D55E00", ">", DASH_DOT),
+        "": Look("#A34700", "^"),
+    }
+    small_settings = {"block_size": 2}
 
     block_size: int = setting(8, "size of the diagonal blocks; 1 is the real diagonal")
+
+    @property
+    def table_variant(self) -> str:
+        return str(self.block_size)
 
     @property
     def summary(self) -> str:

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from orch.models.network import BilinearFamily
 from orch.models.recurrence import Normalisation, block_scan
-from orch.models.token_tables import token_table
+from orch.models.token_table import token_table
 
 
 class Network(BilinearFamily):

@@ -1,9 +1,10 @@
-"""The factored bilinear model's settings."""
+"""Settings of the factored bilinear model."""
 
 from dataclasses import dataclass
 
 from orch.core.settings import setting
 from orch.models.config import BilinearFamilyConfig, Shape
+from orch.models.look import Look
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -11,6 +12,10 @@ class Config(BilinearFamilyConfig):
     name = "factored"
     revision = 3
     about = "A(x) = W1 diag(Wx x) W2^T: the bilinear tensor as a sum of R rank-one terms"
+    title = "Factored"
+    variant_titles = {"": "Factored (rank {})"}
+    looks = {"": Look("#0072B2", "s")}
+    small_settings = {"rank": 8}
 
     rank: int = setting(256, "number of factors, R")
 

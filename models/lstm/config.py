@@ -1,8 +1,9 @@
-"""The LSTM model's settings."""
+"""Settings of the LSTM."""
 
 from dataclasses import dataclass
 
 from orch.models.config import ModelConfig, Shape, Vocabulary, rnn_flops, rnn_shapes
+from orch.models.look import Look
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -11,6 +12,8 @@ class Config(ModelConfig):
     revision = 2
     packs = True
     about = "gated recurrence, torch.nn.LSTM's parameters"
+    title = "LSTM"
+    looks = {"": Look("#CC79A7", "P")}
 
     def shapes(self, vocabulary: Vocabulary) -> dict[str, Shape]:
         return rnn_shapes(self.width, 4, vocabulary)

@@ -1,9 +1,10 @@
-"""Mamba's settings: Mamba-130M's wherever the paper names none."""
+"""Settings of Mamba: those of Mamba-130M wherever the paper names none."""
 
 from dataclasses import dataclass
 
 from orch.core.settings import setting
 from orch.models.config import ModelConfig, Shape, Vocabulary
+from orch.models.look import DASHED, DOTTED, Look
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -12,6 +13,15 @@ class Config(ModelConfig):
     revision = 1
     about = "selective state space: positive diagonal transitions"
     slow = True
+    title = "Mamba"
+    variant_titles = {"1": "Mamba (1 layer)", "": "Mamba ({} layers)"}
+    looks = {
+        "1": Look("#8CCBEF", "h", DOTTED, filled=False),
+        "2": Look("#56B4E9", "h", DASHED, filled=False),
+        "": Look("#2383B8", "h"),
+    }
+    small_settings = {"layers": 2}
+    own_learning_rates = {"laptop": (1e-3,)}
 
     layers: int = setting(1, "number of layers")
     expansion: int = setting(2, "inner width as a multiple of the width")
@@ -21,11 +31,21 @@ class Config(ModelConfig):
     time_step_rank: int = setting(48, "rank of the time step's projection")
 
     @property
+    def table_variant(self) -> str:
+        return str(self.layers)
+
+    @property
     def summary(self) -> str:
         return f"{self.layers} layer{'s' * (self.layers != 1)}"
 
+    def kernel_name(self, device: str) -> str:
+        from orch.models.mamba.scan import kernel
+
+        return kernel(device)
+
     @property
     def inner(self) -> int:
+        """Number of inner channels."""
         return self.expansion * self.width
 
     def shapes(self, vocabulary: Vocabulary) -> dict[str, Shape]:

@@ -4,7 +4,7 @@
     h_t = exp(Δ_t A) h_{t-1} + Δ_t B_t x'_t;   y_t = C_t h_t + D x'_t;   x + W_out (y silu(z))
 
 Layers follow one another; logits = E norm(x) with E the tied embedding. Shapes beyond the package's: I inner channels,
-N numbers of state per channel. Time comes first, so that one position of all samples is contiguous.
+N entries of state per channel. Time comes first, so that one position of all samples is contiguous.
 """
 
 import math
@@ -17,17 +17,15 @@ from torch.nn import functional as F
 
 from orch.models.config import Vocabulary
 from orch.models.mamba.config import Config
-from orch.models.mamba.scan import convolve, kernel, scan
+from orch.models.mamba.scan import convolve, scan
 from orch.models.network import PerTrial
-
-__all__ = ["Network", "kernel"]
 
 NORM_EPSILON = 1e-5
 INITIAL_DEVIATION = 0.1
 TIME_STEPS = (0.001, 0.1)
-"""Δ starts log-uniform between these, but for what W_Δ adds."""
+"""Range in which Δ is initially log-uniform, apart from what W_Δ adds."""
 POSITIONS_AT_ONCE = 1 << 13
-"""Positions to evaluate at once on a CPU: with more, every intermediate result is fresh memory from the system."""
+"""Number of positions to evaluate at once on a CPU. More would make the system allocate every intermediate result."""
 
 Places = tuple[Tensor, Tensor] | EllipsisType
 """An index into (T, B): one place per sample, or all of them."""
@@ -57,7 +55,7 @@ class _Mixer(nn.Module):
 
     @torch.no_grad()
     def _initialise(self, rank: int) -> None:
-        """As transformers does: torch.nn's own draw stays for the convolution's weight and for `out_proj`."""
+        """Initialise like transformers, which leaves the convolution's weight and `out_proj` as torch.nn draws them."""
         cast(Tensor, self.conv1d.bias).zero_()
         self.in_proj.weight.normal_(0, INITIAL_DEVIATION)
         self.x_proj.weight.normal_(0, INITIAL_DEVIATION)
@@ -66,7 +64,7 @@ class _Mixer(nn.Module):
         self.dt_proj.bias.copy_(delta_I.expm1().log())  # the inverse of softplus
 
     def forward(self, u_TBI: Tensor, places: Places) -> Tensor:
-        """y at these places."""
+        """Return y at these places."""
         x_TBI = convolve(u_TBI, self.conv1d.weight, cast(Tensor, self.conv1d.bias))
         N = self.A_log.shape[1]
         step, B_TBN, C_TBN = self.x_proj(x_TBI).split([self.dt_proj.in_features, N, N], dim=-1)
@@ -82,14 +80,15 @@ class _Block(nn.Module):
         self.mixer = _Mixer(config)
 
     def enter(self, x: Tensor) -> Tensor:
-        """u, position by position."""
+        """Return u, which depends on each position alone."""
         return F.linear(self.norm(x), self.mixer.in_proj.weight.chunk(2)[0])
 
     def forward(self, x_TBD: Tensor, u_TBI: Tensor, places: Places) -> Tensor:
-        """The block's output at these places."""
+        """Return the block's output at these places."""
         y, x = self.mixer(u_TBI, places), x_TBD[places]
         z = F.linear(self.norm(x), self.mixer.in_proj.weight.chunk(2)[1])
-        return x + self.mixer.out_proj(y * F.silu(z))
+        output: Tensor = x + self.mixer.out_proj(y * F.silu(z))
+        return output
 
 
 class _Backbone(nn.Module):
@@ -108,7 +107,8 @@ class _Backbone(nn.Module):
             u_TBI = block.enter(x_TBD) if layer > 1 else F.embedding(tokens_TB, block.enter(self.embeddings.weight))
             # Only the head reads the last block, and only at [EOI].
             x_TBD = block(x_TBD, u_TBI, places if layer == len(blocks) else ...)
-        return self.norm_f(x_TBD)
+        output: Tensor = self.norm_f(x_TBD)
+        return output
 
 
 class _Mamba(nn.Module):
@@ -120,7 +120,7 @@ class _Mamba(nn.Module):
         if torch.is_grad_enabled() or tokens_BT.is_cuda:
             return self._answer(tokens_BT, end_B)
         num_samples = max(POSITIONS_AT_ONCE // tokens_BT.shape[1], 1)
-        return torch.cat(list(map(self._answer, tokens_BT.split(num_samples), end_B.split(num_samples))))
+        return torch.cat(list(map(self._answer, torch.split(tokens_BT, num_samples), torch.split(end_B, num_samples))))
 
     def _answer(self, tokens_BT: Tensor, end_B: Tensor) -> Tensor:
         places = end_B, torch.arange(len(end_B), device=end_B.device)

@@ -1,51 +1,56 @@
-"""What Mamba does along time: a short causal convolution and the selective scan.
+"""Mamba's operations along time: a short causal convolution and the selective scan.
 
     convolve:  x_t = silu(b + Σ_j w_j u_{t-j})
     scan:      h_t = exp(Δ_t A) h_{t-1} + Δ_t B_t x_t,  y_t = C_t h_t,  from h = 0,  with A = -exp(A_log)
 
-What makes the scan fast on a CPU: a few samples at a time, so that their states stay in the cache; states laid out
-(N, I), so that every operation runs along the long axis; exp2, which torch computes three times as fast as exp; and no
-state is kept for backward, which computes them again in less time than fetching them from memory would take.
+The scan is fast on a CPU for four reasons. It treats a few samples at a time, so that their states stay in the cache.
+States are laid out (N, I), so that every operation runs along the long axis. It uses exp2, which torch computes three
+times as fast as exp. And backward computes the states again, which takes less time than to fetch them from memory.
 
-On CUDA the kernels of `mamba_ssm` and `causal_conv1d` run instead where both are installed (unmeasured).
+On CUDA the kernels of `mamba_ssm` and `causal_conv1d` run instead where both are installed (unmeasured). Suffixes of
+names are shapes, as in `network.py`; J is the width of the convolution.
 """
 
 import functools
 import math
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from orch.models.autograd import apply_function
+
 STATES_AT_ONCE = 1 << 18
-"""State numbers that forward treats at once: two arrays of them share the cache."""
+"""Number of state entries that forward treats at once: two arrays of them fit into the cache."""
 STATES_KEPT_AT_ONCE = 1 << 19
-"""State numbers, of all positions, that backward computes again at once."""
+"""Number of state entries, over all positions, that backward computes again at once."""
 
 
 def kernel(device: torch.device | str) -> str:
-    """Whose code runs there, for the record: `mamba_ssm` or our own, `orch`."""
+    """Name of the implementation that runs on a device: `mamba_ssm`, or `orch` for the one in this file."""
     return "mamba_ssm" if torch.device(device).type == "cuda" and _kernels() else "orch"
 
 
 def convolve(u_TBI: Tensor, weight_I1J: Tensor, bias_I: Tensor) -> Tensor:
+    """Convolve each channel along time and apply silu: (T, B, I)."""
     kernels = _kernels_for(u_TBI)
-    if kernels and 2 <= weight_I1J.shape[2] <= 4:  # the only sizes the kernel knows
+    if kernels and 2 <= weight_I1J.shape[2] <= 4:  # the only sizes that the kernel supports
         _, convolve_BIT = kernels
         return convolve_BIT(_time_last(u_TBI), weight_I1J[:, 0], bias_I, activation="silu").permute(2, 0, 1)
-    x_TBI = _Convolution.apply(u_TBI, weight_I1J, bias_I)
+    x_TBI = apply_function(_Convolution, u_TBI, weight_I1J, bias_I)
     return F.silu(x_TBI, inplace=not torch.is_grad_enabled())
 
 
 def scan(x_TBI: Tensor, delta_TBI: Tensor, A_log_IN: Tensor, B_TBN: Tensor, C_TBN: Tensor) -> Tensor:
-    """y (T, B, I)."""
+    """Run the selective scan and return y, (T, B, I)."""
     kernels = _kernels_for(x_TBI)
     if kernels:
         scan_BIT, _ = kernels
         inputs = _time_last(x_TBI), _time_last(delta_TBI), -A_log_IN.exp(), _time_last(B_TBN), _time_last(C_TBN)
         return scan_BIT(*inputs).permute(2, 0, 1)
-    return _Scan.apply(x_TBI, delta_TBI, A_log_IN, B_TBN, C_TBN)
+    return apply_function(_Scan, x_TBI, delta_TBI, A_log_IN, B_TBN, C_TBN)
 
 
 @functools.cache
@@ -67,10 +72,10 @@ def _time_last(x_TBI: Tensor) -> Tensor:
 
 
 class _Convolution(torch.autograd.Function):
-    """Shifted multiplications: several times as fast as torch's grouped convolution on a CPU."""
+    """The convolution as shifted multiplications, several times as fast as torch's grouped convolution on a CPU."""
 
     @staticmethod
-    def forward(ctx, u_TBI, weight_I1J, bias_I):
+    def forward(ctx: Any, u_TBI: Tensor, weight_I1J: Tensor, bias_I: Tensor) -> Tensor:
         weight_JI = weight_I1J[:, 0].T.flip(0).contiguous()  # by lag
         ctx.save_for_backward(u_TBI, weight_JI)
         x_TBI = torch.addcmul(bias_I, u_TBI, weight_JI[0])
@@ -80,7 +85,7 @@ class _Convolution(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, g_TBI):
+    def backward(ctx: Any, g_TBI: Tensor) -> tuple[Tensor, ...]:
         u_TBI, weight_JI = ctx.saved_tensors
         g_u_TBI = g_TBI * weight_JI[0]
         g_weight_JI = torch.zeros_like(weight_JI)
@@ -93,7 +98,7 @@ class _Convolution(torch.autograd.Function):
 
 class _Scan(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, x_TBI, delta_TBI, A_log_IN, B_TBN, C_TBN):
+    def forward(ctx: Any, x_TBI: Tensor, delta_TBI: Tensor, A_log_IN: Tensor, B_TBN: Tensor, C_TBN: Tensor) -> Tensor:
         ctx.save_for_backward(x_TBI, delta_TBI, A_log_IN, B_TBN, C_TBN)
         rate_NI = _decay(A_log_IN) / math.log(2)
         y_TBI = torch.empty_like(x_TBI)
@@ -111,7 +116,7 @@ class _Scan(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, g_TBI):
+    def backward(ctx: Any, g_TBI: Tensor) -> tuple[Tensor, ...]:
         x_TBI, delta_TBI, A_log_IN, B_TBN, C_TBN = ctx.saved_tensors
         T = len(x_TBI)
         A_NI = _decay(A_log_IN)
@@ -150,12 +155,12 @@ class _Scan(torch.autograd.Function):
 
 
 def _decay(A_log_IN: Tensor) -> Tensor:
-    """A, laid out like the states."""
+    """Return A, laid out like the states."""
     return A_log_IN.exp().neg_().T.contiguous()
 
 
 def _pieces(x_TBI: Tensor, num_samples: int) -> list[slice]:
-    """Samples to treat together: a GPU would rather have them all."""
+    """Return the groups of samples to treat together: all of them on a GPU, which is faster there."""
     B = x_TBI.shape[1]
     size = B if x_TBI.is_cuda else min(max(num_samples, 1), B)
     return [slice(first, first + size) for first in range(0, B, size)]

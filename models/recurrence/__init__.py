@@ -1,7 +1,7 @@
 """Recurrences over token sequences, stacked over trials, with hand-written backward passes.
 
-What makes them fast: the vocabulary is tiny, so whatever depends on the input alone is computed once per token and
-looked up; an operation serves all trials of a stack at once; and gradients are summed by matmuls.
+They are fast for three reasons. The vocabulary is tiny, so what depends on the input alone is computed once per token
+and looked up. An operation serves all trials of a stack at once. Gradients are summed by matmuls.
 """
 
 from orch.models.recurrence.blocks import block_scan

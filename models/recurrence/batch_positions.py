@@ -1,11 +1,11 @@
-"""A batch as a nonlinear recurrence reads it: position by position, the samples that are over left out."""
+"""A batch split into positions, for nonlinear recurrences. Samples that have ended are left out."""
 
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from orch.models.recurrence.tokens import on_host, one_hot, table_rows
+from orch.models.recurrence.token_lookup import on_host, one_hot, table_rows
 
 _SAMPLES_AT_ONCE = 8
 _WORTH_ORDERING = 1 << 13
@@ -13,35 +13,37 @@ _WORTH_ORDERING = 1 << 13
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """What is read at one position: the first samples of every trial."""
+    """The tokens at one position: those of the first samples of every trial."""
 
     num_samples: int
     rows_N: Tensor
-    """Where a table `with_padding` has each sample's token."""
+    """Row of each sample's token in a table made by `with_padding`."""
     which_KRB: Tensor | None
-    """One where a sample's token is that of the row; only off the host, see `one_hot`."""
+    """`one_hot` of the tokens on a GPU; None on the CPU."""
     is_last_KB1: Tensor | None
-    """One for samples that end here, zero for others; none if no sample does."""
+    """One for samples that end here, zero for others; None if no sample ends here."""
 
     def look_up(self, table: Tensor) -> Tensor:
-        """Each sample's row of the table: (K, B, G)."""
+        """Return each sample's row of the table: (K, B, G)."""
         return table.index_select(0, self.rows_N).view(-1, self.num_samples, table.shape[1])
 
     def add_up(self, g_KBG: Tensor, g_table_KRG: Tensor) -> None:
-        """The gradient of `look_up`, added to the table's."""
+        """Add the gradient of `look_up` to the table's gradient."""
         if self.which_KRB is not None:
             g_table_KRG.baddbmm_(self.which_KRB, g_KBG)
         else:
             g_table_KRG.flatten(0, 1).index_add_(0, self.rows_N, g_KBG.flatten(0, 1))
 
     def keep_last(self, h_KBH: Tensor, final_KBH: Tensor) -> None:
-        """Put the states of samples that end here among the final ones."""
+        """Copy the states of samples that end here into the final states."""
         if self.is_last_KB1 is not None:
             final_KBH[:, : self.num_samples].addcmul_(self.is_last_KB1, h_KBH)
 
     def join_last(self, g_KBH: Tensor | None, g_final_KBH: Tensor) -> Tensor:
-        """The gradient at the states after this position: from the next one, and for samples that end here from the
-        final states."""
+        """Return the gradient at the states after this position.
+
+        It comes from the next position, and for samples that end here from the final states.
+        """
         if self.is_last_KB1 is None:
             return torch.zeros_like(g_final_KBH) if g_KBH is None else g_KBH
         joined_KBH = g_final_KBH[:, : self.num_samples] * self.is_last_KB1
@@ -53,11 +55,11 @@ class Position:
 class BatchPositions:
     """The positions of a batch, one after the other.
 
-    A third of a batch is padding. To leave it out, sequences are ordered from long to short, so that those still read
-    are the first of every trial: a multiple of eight, enough for every trial of the stack. (A sample's product with a
-    matrix does not depend on how many others are multiplied with it.) Where sizes would have to be waited for, or the
-    weights are so few that ordering would cost more than it saves, all samples are read to the end. What padding does
-    to a state does not matter: each is taken where its sequence ends.
+    A third of a batch is padding. To leave it out, sequences are ordered from long to short, so that the unfinished
+    ones are the first of every trial. Their number is rounded up to a multiple of eight and is the same for all trials.
+    (A sample's product with a matrix does not depend on how many others are multiplied with it.) On a GPU, which would
+    wait for these numbers, and for small weights, where ordering costs more than it saves, all samples are read to the
+    end. Padding may change a state, because each final state is taken where its sequence ends.
     """
 
     def __init__(self, tokens_KBT: Tensor, num_readable: int, weights_KHG: Tensor):
@@ -91,7 +93,7 @@ class BatchPositions:
         ]
 
     def restore(self, x_KBH: Tensor) -> Tensor:
-        """Samples back in the order they came in."""
+        """Return samples in their original order."""
         if self._place is None:
             return x_KBH
         return x_KBH.flatten(0, 1).index_select(0, self._place).view_as(x_KBH)

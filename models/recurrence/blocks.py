@@ -1,16 +1,17 @@
 """Block-diagonal transitions: h'_i = sum_j A(x)_ij h_j within each block. One block is the full bilinear model.
 
 A table holds one transition per token, `table_KRbbn`: entry (i, j) of block number n. A state's entry i * n + j is
-component i of block j. That suits small blocks, for they lie next to each other in memory; large ones are turned around
-before the first position and after the last, so that a block's components do.
+component i of block j. This suits small blocks, because the blocks then lie next to each other in memory. For large
+blocks the state is transposed before the first position and after the last, so that a block's components do.
 """
 
+import torch
 from torch import Tensor
 
 from orch.models.recurrence.large_blocks import GatheredBlocks, GroupedBlocks, SummedBlocks
 from orch.models.recurrence.normalisation import Normalisation
-from orch.models.recurrence.scan import scan
-from orch.models.recurrence.tokens import TokenSums, on_host, table_rows, with_identity
+from orch.models.recurrence.scan import Transition, scan
+from orch.models.recurrence.token_lookup import TokenSums, on_host, table_rows, with_identity
 
 LARGEST_ELEMENTWISE_BLOCK = 4
 LARGEST_SUMMED_BLOCK = 128
@@ -23,9 +24,9 @@ def block_scan(
     h0_KH: Tensor,
     normalisation: Normalisation,
     additive_KRH: Tensor | None = None,
-    transition_type: type | None = None,
+    transition_type: type[Transition] | None = None,
 ) -> Tensor:
-    """Final states. There are four ways to apply a table, of equal result: block and device decide the fastest."""
+    """Return the final states. Of four ways to apply a table, the fastest for the block size and the device is used."""
     b = table_KRbbn.shape[2]
     if transition_type is None:
         if b <= LARGEST_ELEMENTWISE_BLOCK:
@@ -42,23 +43,23 @@ def block_scan(
 
 
 def _turn(x: Tensor, outer: int) -> Tensor:
-    """The last axis as a matrix of `outer` rows, transposed."""
-    return x.unflatten(-1, (outer, -1)).transpose(-1, -2).flatten(-2)
+    """View the last axis as a matrix of `outer` rows and transpose it."""
+    return torch.unflatten(x, -1, (outer, -1)).transpose(-1, -2).flatten(-2)
 
 
 class ElementwiseBlocks:
-    """Small blocks: look the transitions up for a few positions at a time, multiply and add entry by entry."""
+    """Applies small blocks: looks transitions up for a few positions at a time, multiplies and adds entry by entry."""
 
     def __init__(self, tokens_KBT: Tensor, table_KRbbn: Tensor):
         self._R, self._b, _, self._n = table_KRbbn.shape[1:]
         self._tokens_KBT, self._flat = tokens_KBT, with_identity(table_KRbbn)
         self._rows_TKB = table_rows(tokens_KBT, self._R + 1)
-        # By the size of one trial, so that what is done does not depend on how many are stacked.
+        # Depends on the size of one trial only, so that a trial's arithmetic is the same alone and in a stack.
         self._chunk = max(1, _CHUNK_ELEMENTS // (tokens_KBT.shape[1] * self._flat[0].numel()))
         self._loaded: tuple[int, Tensor] | None = None
 
     def _at(self, t: int) -> Tensor:
-        """A(x_t) for every sample: (K, B, b, b, n)."""
+        """Return A(x_t) for every sample: (K, B, b, b, n)."""
         start = t - t % self._chunk
         if self._loaded is None or self._loaded[0] != start:
             rows = self._rows_TKB[start : start + self._chunk]
@@ -67,7 +68,7 @@ class ElementwiseBlocks:
 
     def forward(self, t: int, h_KBH: Tensor) -> Tensor:
         a = self._at(t)
-        h = h_KBH.unflatten(-1, (self._b, self._n))
+        h = torch.unflatten(h_KBH, -1, (self._b, self._n))
         u = a[..., 0, :] * h[..., :1, :]
         for j in range(1, self._b):
             u.addcmul_(a[..., j, :], h[..., j : j + 1, :])
@@ -75,16 +76,16 @@ class ElementwiseBlocks:
 
     def backward(self, t: int, g_KBH: Tensor) -> Tensor:
         a = self._at(t)
-        g = g_KBH.unflatten(-1, (self._b, self._n))
+        g = torch.unflatten(g_KBH, -1, (self._b, self._n))
         before = a[..., 0, :, :] * g[..., :1, :]
         for i in range(1, self._b):
             before.addcmul_(a[..., i, :, :], g[..., i : i + 1, :])
         return before.flatten(-2)
 
     def gradients(self, h_TKBH: Tensor, g_TKBH: Tensor) -> tuple[Tensor, ...]:
-        h, g = (x.unflatten(-1, (self._b, self._n)) for x in (h_TKBH, g_TKBH))
+        h, g = (torch.unflatten(x, -1, (self._b, self._n)) for x in (h_TKBH, g_TKBH))
         sums = TokenSums(self._tokens_KBT, self._R)
         for start in range(0, len(h), self._chunk):
             part = slice(start, start + self._chunk)
             sums.add(start, (g[part, ..., :, None, :] * h[part, ..., None, :, :]).flatten(3))
-        return (sums.total().unflatten(-1, (self._b, self._b, self._n)),)
+        return (torch.unflatten(sums.total(), -1, (self._b, self._b, self._n)),)

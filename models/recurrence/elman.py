@@ -1,17 +1,20 @@
 """Elman recurrence: h_t = tanh(p(x_t) + W h_{t-1}), with one pre-activation p per token; h_0 = 0."""
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
+from orch.models.autograd import apply_function
 from orch.models.recurrence.batch_positions import BatchPositions, Position
-from orch.models.recurrence.tokens import with_padding
+from orch.models.recurrence.token_lookup import with_padding
 
 
 def elman_scan(input_KRH: Tensor, hidden_KHH: Tensor, tokens_KBT: Tensor) -> Tensor:
-    """Final states, (K, B, H). Without gradients, no past state is kept."""
+    """Return the final states, (K, B, H). Past states are kept only if gradients are needed."""
     reading = BatchPositions(tokens_KBT, input_KRH.shape[1], hidden_KHH)
     if torch.is_grad_enabled() and (input_KRH.requires_grad or hidden_KHH.requires_grad):
-        return reading.restore(_Elman.apply(input_KRH, hidden_KHH, reading))
+        return reading.restore(apply_function(_Elman, input_KRH, hidden_KHH, reading))
     cell = _Cell(input_KRH, hidden_KHH)
     h, final = (input_KRH.new_zeros(*tokens_KBT.shape[:2], input_KRH.shape[2]) for _ in range(2))
     for position in reading.positions:
@@ -21,8 +24,11 @@ def elman_scan(input_KRH: Tensor, hidden_KHH: Tensor, tokens_KBT: Tensor) -> Ten
 
 
 class _Cell:
-    """tanh(x) is taken as 2 sigmoid(2x) - 1, from doubled weights: on a CPU torch's tanh takes six times as long as its
-    sigmoid."""
+    """One step of the recurrence.
+
+    tanh(x) is computed as 2 sigmoid(2x) - 1, from doubled weights: on a CPU torch's tanh takes six times as long as its
+    sigmoid.
+    """
 
     def __init__(self, input_KRH: Tensor, hidden_KHH: Tensor):
         self._table = with_padding(2 * input_KRH)
@@ -36,7 +42,7 @@ class _Cell:
 
 class _Elman(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, input_KRH, hidden_KHH, reading):
+    def forward(ctx: Any, input_KRH: Tensor, hidden_KHH: Tensor, reading: BatchPositions) -> Tensor:
         cell = _Cell(input_KRH, hidden_KHH)
         h, final = (
             input_KRH.new_zeros(len(input_KRH), reading.positions[0].num_samples, input_KRH.shape[2]) for _ in range(2)
@@ -52,14 +58,14 @@ class _Elman(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, g_final):
+    def backward(ctx: Any, g_final: Tensor) -> tuple[Tensor | None, ...]:
         (hidden_KHH, steps), (K, _, H), R = ctx.parts, g_final.shape, ctx.num_readable
         g_input, g_across, g_h = g_final.new_zeros(K, R + 1, H), torch.zeros_like(hidden_KHH), None
         for t in reversed(range(len(steps))):
             position, before, h = steps[t]
             g_h = position.join_last(g_h, g_final)
             g_u = torch.addcmul(g_h, g_h * h, h, value=-1)
-            # Summed while at hand: a pack's gradients of all positions would not stay in the cache.
+            # Summed at once, because a pack's gradients of all positions would not stay in the cache.
             position.add_up(g_u, g_input)
             if t > 0:
                 g_across.baddbmm_(before.transpose(1, 2), g_u)

@@ -1,12 +1,15 @@
 """Factored transitions: h' = W1 diag(d(x)) W2^T h, with one vector d per token."""
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
+from orch.models.autograd import apply_function
 from orch.models.recurrence.blocks import block_scan
 from orch.models.recurrence.normalisation import Normalisation
 from orch.models.recurrence.scan import scan
-from orch.models.recurrence.tokens import TokenSums, table_rows, with_padding
+from orch.models.recurrence.token_lookup import TokenSums, table_rows, with_padding
 
 
 def factored_scan(
@@ -18,21 +21,26 @@ def factored_scan(
     normalisation: Normalisation,
     additive_KRH: Tensor | None = None,
 ) -> Tensor:
-    """Final states, by whichever order of multiplication is cheaper: through the factors at every position, or with
-    one H x H transition per token multiplied out beforehand (long sequences, many samples, many factors)."""
+    """Return the final states, by the cheaper of two orders of multiplication.
+
+    Either every position goes through the factors, or one H x H transition per token is multiplied out beforehand,
+    which is cheaper for long sequences, many samples and many factors.
+    """
     (_, B, T), (_, R, F), H = tokens_KBT.shape, gate_KRF.shape, out_KHF.shape[1]
     if R * H * F + B * T * H < 2 * B * T * F:
-        table_KRHH = _MultipliedOut.apply(out_KHF, gate_KRF, into_KHF)
+        table_KRHH = apply_function(_MultipliedOut, out_KHF, gate_KRF, into_KHF)
         return block_scan(table_KRHH[..., None], tokens_KBT, h0_KH, normalisation, additive_KRH)
     return scan(FactoredTransition, normalisation, tokens_KBT, h0_KH, additive_KRH, out_KHF, gate_KRF, into_KHF)
 
 
 class _MultipliedOut(torch.autograd.Function):
-    """W1 diag(d) W2^T for every token, one after the other: the scaled factors of all tokens and a pack of trials would
-    not stay in the cache."""
+    """Computes W1 diag(d) W2^T, one token after the other.
+
+    The scaled factors of all tokens of a pack of trials would not stay in the cache.
+    """
 
     @staticmethod
-    def forward(ctx, out_KHF, gate_KRF, into_KHF):
+    def forward(ctx: Any, out_KHF: Tensor, gate_KRF: Tensor, into_KHF: Tensor) -> Tensor:
         ctx.save_for_backward(out_KHF, gate_KRF, into_KHF)
         (K, H, _), R = out_KHF.shape, gate_KRF.shape[1]
         table_RKHH, scaled_KHF = out_KHF.new_empty(R, K, H, H), torch.empty_like(out_KHF)
@@ -43,7 +51,7 @@ class _MultipliedOut(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, g_KRHH):
+    def backward(ctx: Any, g_KRHH: Tensor) -> tuple[Tensor, ...]:
         out_KHF, gate_KRF, into_KHF = ctx.saved_tensors
         g_out, g_into, buffer_KHF = torch.zeros_like(out_KHF), torch.zeros_like(into_KHF), torch.empty_like(out_KHF)
         g_gates = []
@@ -57,7 +65,7 @@ class _MultipliedOut(torch.autograd.Function):
 
 
 class FactoredTransition:
-    """Two matmuls per position, the same for every token, with the token's gates in between."""
+    """Applies the factors: two matmuls per position, the same for every token, with the token's gates in between."""
 
     def __init__(self, tokens_KBT: Tensor, out_KHF: Tensor, gate_KRF: Tensor, into_KHF: Tensor):
         self._tokens_KBT, self._R = tokens_KBT, gate_KRF.shape[1]

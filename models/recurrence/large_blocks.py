@@ -1,15 +1,15 @@
-"""Three ways to apply large blocks: see `blocks.py`. A block's components lie next to each other in a state."""
+"""Three ways to apply large blocks, between which `blocks.py` chooses. A block's components are adjacent in a state."""
 
 import torch
 from torch import Tensor
 
-from orch.models.recurrence.tokens import table_rows, with_identity
+from orch.models.recurrence.token_lookup import table_rows, with_identity
 
 
 class SummedBlocks:
-    """Middling blocks on the CPU: a new state is the sum of its transition's columns, each times one old component.
+    """Applies blocks of medium size on the CPU: a new state is a sum of columns, each times one old component.
 
-    torch's embedding_bag takes such weighted sums of rows for all samples at once, reading them where they lie. Every
+    torch's embedding_bag computes such weighted sums for all samples at once, without a copy of the columns. Every
     sample has its own sum, so a trial's arithmetic is the same alone and in a stack.
     """
 
@@ -41,7 +41,7 @@ class SummedBlocks:
 
 
 class GroupedBlocks:
-    """Large blocks on the CPU: samples sorted by token, one matmul per token at each position. Padding costs nothing.
+    """Applies large blocks on the CPU: sorts samples by token for one matmul per token and position; skips padding.
 
     Every matmul belongs to one trial, so a trial's arithmetic is the same alone and in a stack.
     """
@@ -65,12 +65,12 @@ class GroupedBlocks:
         n, b = matrices_Gnbb.shape[1:3]
         sorted_rows = x_KBH.reshape(len(order), -1).index_select(0, order)
         result = sorted_rows.clone()
-        parts = zip(matrices_Gnbb, *(rows.split(sizes) for rows in (sorted_rows, result)), strict=False)
+        parts = zip(matrices_Gnbb, *(torch.split(rows, sizes) for rows in (sorted_rows, result)), strict=False)
         for matrices_nbb, rows, products in parts:
             if len(rows) and n == 1:
                 torch.mm(rows, matrices_nbb[0], out=products)
             elif len(rows):
-                by_block, products = (x.unflatten(-1, (n, b)).transpose(0, 1) for x in (rows, products))
+                by_block, products = (torch.unflatten(x, -1, (n, b)).transpose(0, 1) for x in (rows, products))
                 products.copy_(torch.bmm(by_block, matrices_nbb))
         return torch.empty_like(result).index_copy_(0, order, result).view(x_KBH.shape)
 
@@ -79,7 +79,7 @@ class GroupedBlocks:
 
 
 class _Groups:
-    """All positions grouped by trial and token, so that one matmul per group sums its outer products."""
+    """Groups all positions by trial and token, so that one matmul per group sums its outer products."""
 
     def __init__(self, tokens_KBT: Tensor, table_shape: torch.Size):
         self._table_shape = table_shape
@@ -88,23 +88,26 @@ class _Groups:
         self.groups_TKB = table_rows(tokens_KBT, R).masked_fill(padding_TKB, K * R)
 
     def outer_products(self, g_TKBH: Tensor, h_TKBH: Tensor) -> Tensor:
-        """(K, R, b, b, n): the table's gradient."""
+        """Return the table's gradient: (K, R, b, b, n)."""
         K, R, b, _, n = self._table_shape
         groups_P = self.groups_TKB.flatten()
         order_P = groups_P.argsort(stable=True)
         sizes = groups_P.bincount(minlength=K * R + 1).tolist()
-        g, h = (x.flatten(0, 2).index_select(0, order_P).unflatten(-1, (n, b)) for x in (g_TKBH, h_TKBH))
+        rows = (x.flatten(0, 2).index_select(0, order_P) for x in (g_TKBH, h_TKBH))
+        g, h = (torch.unflatten(x, -1, (n, b)) for x in rows)
         total = g.new_zeros(K * R, n, b, b)
         # The last group is padding, and has no place in the total.
-        parts = zip(total, g.permute(1, 2, 0).split(sizes, dim=2), h.transpose(0, 1).split(sizes, dim=1), strict=False)
-        for total_nbb, g_nbP, h_nPb in parts:
+        g_parts, h_parts = torch.split(g.permute(1, 2, 0), sizes, dim=2), torch.split(h.transpose(0, 1), sizes, dim=1)
+        for total_nbb, g_nbP, h_nPb in zip(total, g_parts, h_parts, strict=False):
             torch.bmm(g_nbP, h_nPb, out=total_nbb)
-        return total.permute(0, 2, 3, 1).unflatten(0, (K, R))
+        return torch.unflatten(total.permute(0, 2, 3, 1), 0, (K, R))
 
 
 class GatheredBlocks:
-    """Large blocks on a GPU: every sample's transition is gathered into a batched matmul of static shape, so that no
-    step waits for the host."""
+    """Applies large blocks on a GPU: gathers every sample's transition for one batched matmul.
+
+    Its shape is static, so that no step waits for the host.
+    """
 
     def __init__(self, tokens_KBT: Tensor, table_KRbbn: Tensor):
         self._tokens_KBT = tokens_KBT
@@ -125,7 +128,8 @@ class GatheredBlocks:
 
     def gradients(self, h_TKBH: Tensor, g_TKBH: Tensor) -> tuple[Tensor, ...]:
         def by_block(x_TKBH: Tensor) -> Tensor:
-            return x_TKBH.transpose(0, 1).flatten(1, 2).unflatten(-1, (self._n, self._b)).transpose(1, 2)
+            x_KPH = x_TKBH.transpose(0, 1).flatten(1, 2)
+            return torch.unflatten(x_KPH, -1, (self._n, self._b)).transpose(1, 2)
 
         h_KnPb, g_KnPb = by_block(h_TKBH), by_block(g_TKBH)
         tokens_KP = self._tokens_KBT.transpose(1, 2).flatten(1)

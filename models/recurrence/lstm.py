@@ -1,17 +1,20 @@
 """LSTM recurrence in torch.nn.LSTM's gate order (i, f, g, o), with one pre-activation per token; h_0 = c_0 = 0."""
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
+from orch.models.autograd import apply_function
 from orch.models.recurrence.batch_positions import BatchPositions, Position
-from orch.models.recurrence.tokens import with_padding
+from orch.models.recurrence.token_lookup import with_padding
 
 
 def lstm_scan(input_KRG: Tensor, hidden_KGH: Tensor, tokens_KBT: Tensor) -> Tensor:
-    """Final hidden states, (K, B, H); G = 4H gates. Without gradients, no past state is kept."""
+    """Return the final hidden states, (K, B, H); G = 4H. Past states are kept only if gradients are needed."""
     reading = BatchPositions(tokens_KBT, input_KRG.shape[1], hidden_KGH)
     if torch.is_grad_enabled() and (input_KRG.requires_grad or hidden_KGH.requires_grad):
-        return reading.restore(_LSTM.apply(input_KRG, hidden_KGH, reading))
+        return reading.restore(apply_function(_LSTM, input_KRG, hidden_KGH, reading))
     cell = _Cell(input_KRG, hidden_KGH)
     h, c, final = (input_KRG.new_zeros(*tokens_KBT.shape[:2], hidden_KGH.shape[2]) for _ in range(3))
     for position in reading.positions:
@@ -21,8 +24,11 @@ def lstm_scan(input_KRG: Tensor, hidden_KGH: Tensor, tokens_KBT: Tensor) -> Tens
 
 
 class _Cell:
-    """All four gates go through one sigmoid: tanh(x) = 2 sigmoid(2x) - 1, so that of the candidate g is read from
-    doubled weights. On a CPU torch's tanh takes six times as long as its sigmoid."""
+    """One step of the recurrence.
+
+    All four gates go through one sigmoid: tanh(x) = 2 sigmoid(2x) - 1, so the weights of the candidate g are doubled.
+    On a CPU torch's tanh takes six times as long as its sigmoid.
+    """
 
     def __init__(self, input_KRG: Tensor, hidden_KGH: Tensor):
         H = hidden_KGH.shape[2]
@@ -33,7 +39,7 @@ class _Cell:
         self._minus_one = -input_KRG.new_ones(())
 
     def step(self, position: Position, h_KBH: Tensor, c_KBH: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """The new hidden and cell state, then the activated gates and tanh(c) that backward wants."""
+        """Return the new hidden state and cell state, then the activated gates and tanh(c) for backward."""
         gates_KBG = position.look_up(self._table).baddbmm_(h_KBH, self._across_KHG)
         i, f, g, o = gates_KBG.sigmoid_().chunk(4, dim=-1)
         torch.add(self._minus_one, g, alpha=2, out=g)
@@ -45,7 +51,7 @@ class _Cell:
 
 class _LSTM(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, input_KRG, hidden_KGH, reading):
+    def forward(ctx: Any, input_KRG: Tensor, hidden_KGH: Tensor, reading: BatchPositions) -> Tensor:
         K, B, H = len(input_KRG), reading.positions[0].num_samples, hidden_KGH.shape[2]
         cell = _Cell(input_KRG, hidden_KGH)
         h, c, final = (input_KRG.new_zeros(K, B, H) for _ in range(3))
@@ -60,7 +66,7 @@ class _LSTM(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, g_final):
+    def backward(ctx: Any, g_final: Tensor) -> tuple[Tensor | None, ...]:
         hidden_KGH, steps = ctx.parts
         (K, G, H), R = hidden_KGH.shape, ctx.num_readable
         g_input, g_across, all_g_c = (
@@ -87,7 +93,7 @@ class _LSTM(torch.autograd.Function):
             g_c.mul_(f)
             through_f = g_c * c_before
             torch.addcmul(through_f, through_f, f, value=-1, out=g_f)
-            # Summed while at hand: a pack's gradients of all positions would not stay in the cache.
+            # Summed at once, because a pack's gradients of all positions would not stay in the cache.
             position.add_up(g_gates, g_input)
             if t > 0:
                 g_across.baddbmm_(h_before.transpose(1, 2), g_gates)

@@ -1,4 +1,4 @@
-"""State normalisation: what a bilinear state is divided by after a step, and the gradient of that division.
+"""State normalisation: the division of a bilinear state after a step, and the gradient of that division.
 
 A pure bilinear recurrence is scale-invariant, so dividing the state by a number changes only the scale the head sees.
 """
@@ -19,23 +19,24 @@ class Normalisation:
     kind: str
     block_size: int
     blocks_apart: bool = False
-    """Whether a block's components lie next to each other, rather than the blocks: see `blocks.py`."""
+    """Whether a block's components are adjacent, rather than the blocks: see `blocks.py`."""
 
     def turned(self) -> "Normalisation":
+        """Return the same normalisation for states in the other layout."""
         return replace(self, blocks_apart=not self.blocks_apart)
 
     def scale(self, u_KBH: Tensor) -> Tensor:
-        """The positive divisor, shaped to broadcast against the state as `_view` sees it."""
+        """Return the positive divisor, shaped to broadcast against the state as `_view` sees it."""
         if self.kind == "block":
             # Not vector_norm, which takes fifty times as long over an axis that is not the last.
             return self._view(u_KBH).square().sum(self._within, keepdim=True).sqrt_().clamp_min_(_TINY)
-        scale_KB1 = torch.linalg.vector_norm(u_KBH, dim=-1, keepdim=True)
+        scale_KB1: Tensor = torch.linalg.vector_norm(u_KBH, dim=-1, keepdim=True)
         if self.kind == "rms":
             scale_KB1.div_(math.sqrt(u_KBH.shape[-1]))
         return scale_KB1.clamp_min_(_TINY)
 
     def forward(self, u_KBH: Tensor, out: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
-        """The normalised state and the divisor."""
+        """Return the normalised state and the divisor."""
         if self.kind == "none":
             return (u_KBH if out is None else out.copy_(u_KBH)), None
         scale = self.scale(u_KBH)
@@ -45,7 +46,7 @@ class Normalisation:
         return out, scale
 
     def backward(self, g_KBH: Tensor, y_KBH: Tensor, scale: Tensor | None, out: Tensor) -> Tensor:
-        """The gradient at u, from the gradient at y = u / scale(u): the part along y is lost."""
+        """Return the gradient at u, given the gradient at y = u / scale(u). Its part along y is removed."""
         if scale is None:
             return out.copy_(g_KBH)
         if self.kind == "block":
@@ -62,22 +63,23 @@ class Normalisation:
         return out
 
     def __call__(self, u_KBH: Tensor) -> Tensor:
-        """The differentiable form, for normalising once, after the last step."""
+        """Normalise differentiably, for a state that is normalised once, after the last step."""
         if self.kind == "none":
             return u_KBH
         if self.kind == "block":
             u = self._view(u_KBH)
-            return (u / torch.linalg.vector_norm(u, dim=self._within, keepdim=True).clamp_min(_TINY)).view_as(u_KBH)
-        scale = torch.linalg.vector_norm(u_KBH, dim=-1, keepdim=True).clamp_min(_TINY)
+            norm: Tensor = torch.linalg.vector_norm(u, dim=self._within, keepdim=True)
+            return (u / norm.clamp_min(_TINY)).view_as(u_KBH)
+        scale: Tensor = torch.linalg.vector_norm(u_KBH, dim=-1, keepdim=True).clamp_min(_TINY)
         return u_KBH / scale * (math.sqrt(u_KBH.shape[-1]) if self.kind == "rms" else 1.0)
 
     def _view(self, x_KBH: Tensor) -> Tensor:
-        """For blocks, (K, B, b, n), or (K, B, n, b) if they lie apart."""
+        """View a state as (K, B, b, n), or (K, B, n, b) if a block's components are adjacent."""
         if self.kind != "block":
             return x_KBH
-        return x_KBH.unflatten(-1, (-1, self.block_size) if self.blocks_apart else (self.block_size, -1))
+        return torch.unflatten(x_KBH, -1, (-1, self.block_size) if self.blocks_apart else (self.block_size, -1))
 
     @property
     def _within(self) -> int:
-        """The axis of a block's components."""
+        """Axis of a block's components."""
         return -1 if self.blocks_apart else -2

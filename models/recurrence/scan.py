@@ -1,29 +1,30 @@
-"""The loop over time that all bilinear recurrences share: h_t = N(transition(h_{t-1}, x_t) + c(x_t))."""
+"""Loop over time of all bilinear recurrences: h_t = N(transition(h_{t-1}, x_t) + c(x_t))."""
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
+from orch.models.autograd import apply_function
 from orch.models.recurrence.normalisation import Normalisation
-from orch.models.recurrence.tokens import TokenSums, table_rows, with_padding
+from orch.models.recurrence.token_lookup import TokenSums, table_rows, with_padding
 
 
 class Transition(Protocol):
-    """One linear map of the state per token. Padding must map a state to itself."""
+    """A linear map of the state for each token. Padding must map a state to itself."""
 
     def __init__(self, tokens_KBT: Tensor, *parameters: Tensor): ...
 
     def forward(self, t: int, h_KBH: Tensor) -> Tensor:
-        """The state after position t."""
+        """Return the state after position t."""
         ...
 
     def backward(self, t: int, g_KBH: Tensor) -> Tensor:
-        """The gradient at the state before position t, from the one after it."""
+        """Return the gradient at the state before position t, given the gradient after it."""
         ...
 
     def gradients(self, h_TKBH: Tensor, g_TKBH: Tensor) -> tuple[Tensor, ...]:
-        """The parameters' gradients, from the states before and the gradients after all positions."""
+        """Return the gradients of the parameters, given the states before and the gradients after all positions."""
         ...
 
 
@@ -35,10 +36,10 @@ def scan(
     additive_KRH: Tensor | None,
     *parameters: Tensor,
 ) -> Tensor:
-    """The final state of every sequence, (K, B, H). Without gradients, no past state is kept."""
+    """Return the final states, (K, B, H). Past states are kept only if gradients are needed."""
     tensors = (h0_KH, *parameters) if additive_KRH is None else (h0_KH, additive_KRH, *parameters)
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
-        return _Scan.apply(transition_type, normalisation, tokens_KBT, h0_KH, additive_KRH, *parameters)
+        return apply_function(_Scan, transition_type, normalisation, tokens_KBT, h0_KH, additive_KRH, *parameters)
     transition = transition_type(tokens_KBT, *parameters)
     additive = None if additive_KRH is None else _Additive(tokens_KBT, additive_KRH)
     h_KBH = h0_KH[:, None].expand(-1, tokens_KBT.shape[1], -1)
@@ -52,7 +53,15 @@ def scan(
 
 class _Scan(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, transition_type, normalisation, tokens_KBT, h0_KH, additive_KRH, *parameters):
+    def forward(
+        ctx: Any,
+        transition_type: type[Transition],
+        normalisation: Normalisation,
+        tokens_KBT: Tensor,
+        h0_KH: Tensor,
+        additive_KRH: Tensor | None,
+        *parameters: Tensor,
+    ) -> Tensor:
         (K, B, T), H = tokens_KBT.shape, h0_KH.shape[1]
         transition = transition_type(tokens_KBT, *parameters)
         additive = None if additive_KRH is None else _Additive(tokens_KBT, additive_KRH)
@@ -66,12 +75,12 @@ class _Scan(torch.autograd.Function):
             _, scale = normalisation.forward(u_KBH, out=states_TKBH[t + 1])
             scales.append(scale)
         ctx.parts = transition, normalisation, additive, states_TKBH, scales
-        # A copy: the caller's tensor must not share memory with the trace that backward reads.
+        # A copy, because the caller's tensor must not share memory with the states that backward reads.
         return states_TKBH[T].clone()
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, g_KBH):
+    def backward(ctx: Any, g_KBH: Tensor) -> tuple[Tensor | None, ...]:
         transition, normalisation, additive, states_TKBH, scales = ctx.parts
         gradients_TKBH = torch.empty_like(states_TKBH[1:])
         for t in reversed(range(len(scales))):
@@ -82,7 +91,7 @@ class _Scan(torch.autograd.Function):
 
 
 class _Additive:
-    """c(x_t): one vector per token, nothing for padding."""
+    """The additive term c(x_t): one vector per token, zero for padding."""
 
     def __init__(self, tokens_KBT: Tensor, additive_KRH: Tensor):
         self._tokens_KBT, self._R = tokens_KBT, additive_KRH.shape[1]

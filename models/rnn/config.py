@@ -1,8 +1,9 @@
-"""The Elman model's settings."""
+"""Settings of the Elman RNN."""
 
 from dataclasses import dataclass
 
 from orch.models.config import ModelConfig, Shape, Vocabulary, rnn_flops, rnn_shapes
+from orch.models.look import DASHED, Look
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -11,6 +12,8 @@ class Config(ModelConfig):
     revision = 2
     packs = True
     about = "h' = tanh(W x + U h + b), torch.nn.RNN's parameters"
+    title = "RNN"
+    looks = {"": Look("#E69F00", "X", DASHED, filled=False)}
 
     def shapes(self, vocabulary: Vocabulary) -> dict[str, Shape]:
         return rnn_shapes(self.width, 1, vocabulary)

@@ -1,8 +1,9 @@
-"""The rotation model's settings (R2 block-diagonal)."""
+"""Settings of the rotation model (R2 block-diagonal)."""
 
 from dataclasses import dataclass
 
 from orch.models.config import BilinearFamilyConfig, Shape
+from orch.models.look import Look
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -10,6 +11,9 @@ class Config(BilinearFamilyConfig):
     name = "rotation"
     revision = 3
     about = "A(x) made of 2x2 rotations, their angles linear in the input (R2)"
+    title = "Rotation"
+    looks = {"": Look("#009E73", "D")}
+    own_learning_rates = {"laptop": (3e-3, 1e-3)}
 
     @property
     def state_block(self) -> int:

@@ -8,12 +8,12 @@ from torch import Tensor
 
 from orch.models.network import BilinearFamily
 from orch.models.recurrence import Normalisation, block_scan
-from orch.models.token_tables import token_table
+from orch.models.token_table import token_table
 
 
 class Network(BilinearFamily):
     def angles(self, x_KRD: Tensor) -> Tensor:
-        """theta for every readable token and pair of state entries (j, j + H/2): (K, R, H/2)."""
+        """Return theta for every readable token and pair of state entries (j, j + H/2): (K, R, H/2)."""
         return token_table(self["recurrence.angle"], x_KRD, self.scratch)
 
     def scan(
@@ -21,5 +21,5 @@ class Network(BilinearFamily):
     ) -> Tensor:
         theta_KRn = self.angles(x_KRD)
         cos, sin = theta_KRn.cos(), theta_KRn.sin()
-        table_KRbbn = torch.stack([cos, -sin, sin, cos], dim=2).unflatten(2, (2, 2))
+        table_KRbbn = torch.unflatten(torch.stack([cos, -sin, sin, cos], dim=2), 2, (2, 2))
         return block_scan(table_KRbbn, tokens_KBT, self["initial_state"], normalisation, additive_KRH)

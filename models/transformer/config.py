@@ -1,9 +1,10 @@
-"""The transformer's settings: GPT-2 with no dropout and tied embeddings."""
+"""Settings of the transformer: GPT-2 with no dropout and tied embeddings."""
 
 from dataclasses import dataclass
 
 from orch.core.settings import setting
 from orch.models.config import ModelConfig, Shape, Vocabulary
+from orch.models.look import DASHED, DOTTED, Look
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -12,11 +13,24 @@ class Config(ModelConfig):
     revision = 2
     about = "GPT-2 without dropout"
     slow = True
+    title = "Transformer"
+    variant_titles = {"1": "Transformer (1 layer)", "": "Transformer ({} layers)"}
+    looks = {
+        "1": Look("#A6A6A6", "*", DOTTED, filled=False),
+        "2": Look("#808080", "*", DASHED, filled=False),
+        "": Look("#595959", "*"),
+    }
+    small_settings = {"layers": 2, "heads": 2}
+    own_learning_rates = {"laptop": (3e-4,)}
 
     layers: int = setting(1, "number of layers")
     # The paper names no number at width 256; 4 keeps GPT-2's head size of 64.
     heads: int = setting(4, "number of attention heads")
     positions: int = setting(1024, "longest sequence in tokens")
+
+    @property
+    def table_variant(self) -> str:
+        return str(self.layers)
 
     @property
     def summary(self) -> str:

@@ -3,6 +3,9 @@
 x' = x + attention(norm(x));   x'' = x' + mlp(norm(x'));   logits = E norm(x'')   with E the tied embedding
 """
 
+from collections.abc import Callable
+from typing import Any, cast
+
 import torch
 from torch import Tensor, nn
 
@@ -12,7 +15,7 @@ from orch.models.transformer.config import Config
 
 
 def _causal(tokens_BT: Tensor) -> Tensor:
-    """Given a whole mask, transformers takes it as it is; to work one out it would wait for the device."""
+    """Return the causal mask. If transformers had to derive it, it would wait for the device."""
     T = tokens_BT.shape[1]
     return torch.ones(1, 1, T, T, dtype=torch.bool, device=tokens_BT.device).tril()
 
@@ -36,7 +39,7 @@ class _GPT2(nn.Module):
             bos_token_id=None,
             eos_token_id=None,
         )
-        body = GPT2LMHeadModel(settings)
+        body = cast(Callable[[GPT2Config], Any], GPT2LMHeadModel)(settings)
         self.transformer, self.lm_head = body.transformer, body.lm_head
 
     def forward(self, tokens_BT: Tensor, end_B: Tensor) -> Tensor:

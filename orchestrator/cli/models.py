@@ -35,9 +35,9 @@ def models(matched: bool, task: str, modulus: int, width: int, as_json: bool) ->
     problems = chosen.problems()
     rows: list[dict[str, Any]] = []
     if matched:
-        from orch.models.matched import MATCHED
+        from orch.sweeps.experiments.param_matched import MATCHED
 
-        for config, published in zip(MATCHED, _published_counts(), strict=True):
+        for (_, config), published in zip(MATCHED, _published_counts(), strict=True):
             rows.append(
                 {
                     "model": config.name,

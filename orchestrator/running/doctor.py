@@ -28,12 +28,6 @@ TOLERANCE = 1e-3
 """Between single and double precision, relative to the largest entry: twelve steps of a recurrence add up."""
 PACKS_AGREE = 1e-5
 RATE_SECONDS = 2.0
-SMALL: dict[str, dict[str, Any]] = {
-    "block_diagonal": {"block_size": 2},
-    "factored": {"rank": 32},
-    "mamba": {"layers": 2},
-    "transformer": {"layers": 2},
-}
 
 
 class CheckState(enum.StrEnum):
@@ -109,7 +103,7 @@ def check_store(store_uri: str) -> str:
 
 
 def small_trial(name: str, **settings: Any) -> Trial:
-    shape = {"width": 64} | SMALL.get(name, {}) | settings
+    shape = {"width": 64, **models.REGISTRY[name].small_settings, **settings}
     return make_trial("modular_addition", name, modulus=5, steps=20, eval_every=10, test_length=20, curve_lengths=(20,),
                       validation_samples=64, test_samples=64, **shape)  # fmt: skip
 

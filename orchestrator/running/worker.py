@@ -205,11 +205,7 @@ class UnitRun:
 
     def _provenance(self, trial: Trial) -> dict[str, Any]:
         unit = self._unit
-        kernel = None
-        if trial.model.name == "mamba" and unit["training"] == DEFAULT_TRAINING:
-            from orch.models.mamba.network import kernel as mamba_kernel
-
-            kernel = mamba_kernel(unit["device"])
+        kernel = trial.model.kernel_name(unit["device"]) if unit["training"] == DEFAULT_TRAINING else None
         wall = time.monotonic() - self._clock
         return provenance.machine(unit["device"], unit["threads"]) | {
             "attempt_id": self._attempts[trial.id],

@@ -15,8 +15,6 @@ from orch.sweeps.selection import Results, Waiting
 from orch.sweeps.trial import Trial
 
 ALL = "all"
-NOT_IN_ALL = {"demo", "details", "fresh-seeds", "affordable"}
-"""Ours, not the paper's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +30,8 @@ class Sweep:
 
     @property
     def in_all(self) -> bool:
-        """Whether `all` includes it."""
-        return self.name not in NOT_IN_ALL
+        """Whether `all` includes it: true unless its file says `IN_ALL = False`."""
+        return bool(getattr(self._source, "IN_ALL", True))
 
     @property
     def title(self) -> str:

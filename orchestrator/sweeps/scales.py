@@ -1,8 +1,8 @@
-"""The three scales: names for settings. A trial does not know its scale, so equal trials of two scales are one."""
+"""The three scales: settings with a name. A trial does not know its scale, so equal trials of two scales are one."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 from orch import models, tasks
 from orch.core.errors import UnknownName
@@ -12,10 +12,12 @@ from orch.sweeps.selection import NOT_KNOWN, Waiting
 from orch.sweeps.trial import Trial
 from orch.tasks import Task
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scale:
-    """How large and how long. Sweeps make their trials through it and say what else differs between scales."""
+    """Size and length of trials. Sweeps make their trials through a scale and decide what else depends on it."""
 
     name: str
     about: str
@@ -26,27 +28,26 @@ class Scale:
     seeds: tuple[int, ...]
     moduli: tuple[int, ...]
     samples: int
-    """In the validation set, and for each tested length."""
-    own_learning_rates: Mapping[str, tuple[float, ...]] = field(default_factory=dict, hash=False)
-    """Of models that want others than the rest."""
+    """Number of samples in the validation set, and for each tested length."""
     thrifty: bool = False
-    """One seed has to do for slow models, and for tables that ask one question of many variants."""
+    """Whether slow models, and tables that ask one question of many variants, are trained with one seed."""
     deepest: int = 4
-    """The most layers that a model of several may have."""
+    """Largest number of layers."""
     sparse: bool = False
-    """One trial of each kind is enough."""
+    """Whether one trial of each kind is enough."""
 
     def task(self, name: str, modulus: int) -> Task:
+        """Make the task of this name."""
         return _known("task", name, tasks.REGISTRY)(modulus=modulus)
 
     def model(self, name: str, **settings: Any) -> ModelConfig:
-        """At this scale's width, unless told otherwise."""
+        """Make the model of this name, at this scale's width unless `settings` has another."""
         return _known("model", name, models.REGISTRY)(**{"width": self.width} | settings)
 
     def trial(
         self, task: Task, model: ModelConfig, *, learning_rate: float | Waiting, seed: int, **settings: Any
     ) -> Trial | Waiting:
-        """A checked trial. One whose learning rate still has to be found waits as its rate does."""
+        """Make a checked trial, or a `Waiting` if its learning rate still has to be found."""
         defaults = {
             "steps": self.steps,
             "eval_every": self.eval_every,
@@ -70,9 +71,9 @@ class Scale:
         reading: str = "",
         **settings: Any,
     ) -> Cell:
-        """What one number of a table comes from: every learning rate with every seed."""
+        """Make the trials behind one number of a table: every learning rate with every seed."""
         if learning_rates is None:
-            learning_rates = self.own_learning_rates.get(model.name, self.learning_rates)
+            learning_rates = model.own_learning_rates.get(self.name, self.learning_rates)
         seeds = self.sparing().seeds if model.slow else self.seeds
         trials = [
             self.trial(task, model, learning_rate=rate, seed=seed, **settings)
@@ -82,19 +83,19 @@ class Scale:
         return Cell(trials, variant, reading)
 
     def sparing(self) -> "Scale":
-        """Itself, or with one seed where that has to do."""
+        """Return this scale, with one seed only if it is thrifty."""
         return replace(self, seeds=self.seeds[:1]) if self.thrifty else self
 
     def few(self, *values: Any) -> tuple[Any, ...]:
-        """All of them; of a scale that only wants every kind of trial, the first."""
+        """Return all values, or only the first if the scale is sparse."""
         return values[:1] if self.sparse else values
 
     def in_proportion(self, size: int) -> int:
-        """A width published at paper scale, made smaller as this scale's is; even, so that pairs and heads fit."""
+        """Shrink a published size as this scale's width is shrunk; even, so that pairs and heads fit."""
         return max(8, 2 * round(size * self.width / PAPER.width / 2))
 
 
-def _known(kind: str, name: str, registry: Mapping[str, Any]) -> Any:
+def _known(kind: str, name: str, registry: Mapping[str, type[T]]) -> type[T]:
     if name not in registry:
         raise UnknownName(kind, name, registry)
     return registry[name]
@@ -121,7 +122,6 @@ LAPTOP = Scale(
     seeds=(0, 1),
     moduli=(2, 3, 5),
     samples=1024,
-    own_learning_rates={"rotation": (3e-3, 1e-3), "mamba": (1e-3,), "transformer": (3e-4,)},
     thrifty=True,
     deepest=1,
 )

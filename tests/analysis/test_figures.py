@@ -21,7 +21,6 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from orch.analysis import names
 from orch.analysis.angles import Rotations
 from orch.analysis.comparison import compare
 from orch.analysis.figures import (
@@ -41,9 +40,10 @@ from orch.analysis.figures import (
 from orch.analysis.figures import data_efficiency as efficiency
 from orch.analysis.figures.plotted_cell import PlottedCell, entries
 from orch.analysis.figures.saving import to_bytes
-from orch.analysis.figures.style import TEXT_SIZE, looks
+from orch.analysis.figures.style import TEXT_SIZE, distinct_looks
 from orch.analysis.published import OOD, published_cells
 from orch.core.errors import UnknownName
+from orch.models import REGISTRY, ModelConfig
 from orch.store import Store, curve_rows, trial_row
 from orch.store.bundled import BUNDLED
 from orch.sweeps.cell import Cell
@@ -397,9 +397,9 @@ def test_models_can_be_told_apart_without_colour() -> None:
 
 
 def test_a_model_has_the_same_look_in_every_sweep_and_models_of_ones_own_have_one_each() -> None:
-    models = {"Bilinear": ("bilinear", ""), "Mine": ("mine", ""), "Yours": ("yours", "")}
-    found = looks(models)
-    assert found["Bilinear"] == looks({"LSTM": ("lstm", ""), "Bilinear": ("bilinear", "")})["Bilinear"]
+    bilinear, lstm = (REGISTRY[name].look_of() for name in ("bilinear", "lstm"))
+    found = distinct_looks({"Bilinear": bilinear, "Mine": ModelConfig.look_of(), "Yours": ModelConfig.look_of("wide")})
+    assert found["Bilinear"] == distinct_looks({"LSTM": lstm, "Bilinear": bilinear})["Bilinear"] == bilinear
     assert len(set(found.values())) == 3
 
 
@@ -436,7 +436,7 @@ def test_a_name_may_hold_any_sign() -> None:
     assert not [node for node in root.iter() if "script" in str(node.tag)]
 
 
-@pytest.mark.parametrize("module", [names, axes, shade], ids=lambda module: module.__name__)
+@pytest.mark.parametrize("module", [axes, shade], ids=lambda module: module.__name__)
 def test_examples_in_docstrings_hold(module: ModuleType) -> None:
     results = doctest.testmod(module)
     assert results.attempted

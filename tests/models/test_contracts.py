@@ -7,13 +7,13 @@ from orch import models, tasks
 from orch.models import Vocabulary
 from orch.models.network import build
 from orch.tasks.sampling import Sampler
-from tests.small import MODELS, SMALL
+from tests.small import MODELS, small_settings
 
 every_model = pytest.mark.parametrize("name", MODELS)
 
 
 def make(name: str, task, seeds=(0,), **settings):
-    config = models.REGISTRY[name](**(SMALL[name] | settings))
+    config = models.REGISTRY[name](**(small_settings(name) | settings))
     vocabulary = Vocabulary(task.vocabulary, task.num_readable)
     return build(config, vocabulary, [torch.Generator().manual_seed(seed) for seed in seeds])
 
@@ -100,3 +100,20 @@ def test_a_models_name_is_its_folder(name):
     assert config.name == name
     assert config.__module__ == f"orch.models.{name}.config"
     assert isinstance(config.revision, int)
+
+
+def test_titles_are_those_of_the_published_tables():
+    title = {name: config.title_of for name, config in models.REGISTRY.items()}
+    assert (title["bilinear"](), title["lstm"](), title["block_diagonal"]()) == ("Bilinear", "LSTM", "Block-diagonal")
+    assert (title["block_diagonal"]("1"), title["block_diagonal"]("64")) == ("Block 1 (real diagonal)", "Block 64")
+    assert (title["mamba"]("1"), title["transformer"]("4")) == ("Mamba (1 layer)", "Transformer (4 layers)")
+    assert title["factored"]("700") == "Factored (rank 700)"
+
+
+def test_a_model_without_facts_of_its_own_has_a_title_and_no_look():
+    class Config(models.ModelConfig):
+        name = "gated_diagonal"
+
+    assert (Config.title_of(), Config.title_of("wide")) == ("Gated diagonal", "Gated diagonal (wide)")
+    assert Config.look_of() is None
+    assert (Config().table_variant, Config().kernel_name("cpu"), Config.family) == ("", None, "Other models")

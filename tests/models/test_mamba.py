@@ -213,4 +213,4 @@ def test_the_packages_for_cuda_are_called_as_they_document(monkeypatch):
 
 
 def test_our_own_scan_runs_on_the_cpu():
-    assert network.kernel("cpu") == "orch"
+    assert Config().kernel_name("cpu") == "orch"

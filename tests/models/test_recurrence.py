@@ -13,7 +13,7 @@ from orch.models.recurrence import (
     elman_scan,
     factored_scan,
     lstm_scan,
-    tokens,
+    token_lookup,
 )
 from orch.models.recurrence.blocks import ElementwiseBlocks
 from orch.models.recurrence.factored import FactoredTransition
@@ -48,7 +48,7 @@ def drawn():
 def _both_kinds_of_device(request, monkeypatch):
     """On the CPU, a GPU's ways give the same."""
     if request.param == "as on a GPU":
-        for module in (blocks, batch_positions, tokens):
+        for module in (blocks, batch_positions, token_lookup):
             monkeypatch.setattr(module, "on_host", lambda tensor: False)
 
 

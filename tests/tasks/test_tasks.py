@@ -147,3 +147,15 @@ def test_a_balanced_set_spreads_over_all_targets():
     sampler = Sampler(task)
     counts = sampler.draw_balanced(sampler.generator(0), 13, 10).target_N.bincount(minlength=5)
     assert sorted(counts.tolist()) == [2, 2, 3, 3, 3]
+
+
+def test_titles_name_the_modulus_where_there_is_one():
+    title = {name: task.title_of for name, task in REGISTRY.items()}
+    assert (title["modular_addition"](), title["modular_addition"](2)) == ("Modular addition", "Parity")
+    assert title["modular_addition"](5) == "Addition modulo 5"
+    assert title["state_machine"](3) == "State machine, 3 states"
+
+    class Counting(Task):
+        name = "counting_up"
+
+    assert (Counting.title_of(), Counting.title_of(4)) == ("Counting up", "Counting up (m = 4)")

@@ -1,7 +1,7 @@
-"""Figure (left) and appendix table: what additive terms in the recurrence do to parity, addition and state machines.
+"""Figure (left) and appendix table: effect of additive terms in the recurrence on parity, addition and state machines.
 
-Without them these are models of Table 1. With them normalising the state changes the model, and the paper does not say
-whether it did: both readings are trained and stand side by side. At smaller scales one seed has to do for them.
+Models without these terms are those of Table 1. With them, normalising the state changes the model, and the paper does
+not say whether it was normalised: both readings are trained. A thrifty scale trains them with one seed.
 """
 
 from collections.abc import Iterator

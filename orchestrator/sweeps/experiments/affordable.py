@@ -15,6 +15,7 @@ from orch.sweeps.trial import Trial
 
 TITLE = "The paper's cells that a few CPU cores can afford, one learning rate after another"
 REPRODUCES = "parts of the tables; its trials are theirs"
+IN_ALL = False
 
 LARGEST_MODULUS = 10
 
@@ -29,9 +30,11 @@ def cells(scale: Scale, results: Results) -> Iterator[Cell]:
 
 
 def in_turn(trials: Sequence[Trial | Waiting], results: Results) -> list[Trial | Waiting]:
-    """As many of a cell's trials as are needed so far, and the next one waiting for the outcome of the last. The middle
-    learning rate comes first: most models of the bilinear family hold at the test length with it, and not with 1e-3.
-    A trial that failed for good holds the others up."""
+    """Return the trials of a cell that are needed so far, and the next one as waiting for the outcome of the last.
+
+    The middle learning rate comes first, because most models of the bilinear family hold at the test length with it and
+    not with 1e-3. A trial that failed for good keeps the others waiting.
+    """
     middle = len(trials) // 2
     known = [each for each in (trials[middle], *trials[:middle], *trials[middle + 1 :]) if isinstance(each, Trial)]
     assert len(known) == len(trials), "a cell of a paper's table waits for nothing"

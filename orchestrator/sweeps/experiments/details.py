@@ -1,4 +1,4 @@
-"""What the paper leaves open, settled by measurement: how the state is normalised, how it starts, what it is judged on.
+"""Measurements of what the paper leaves open: state normalisation, initial scales and validation sets.
 
 Each reading of the paper trains models that it says can learn the task, three seeds each, and differs from the
 defaults in one thing. The defaults are the reading that generalises for most seeds: docs/reproduction.md has the table.
@@ -15,6 +15,7 @@ from orch.sweeps.selection import Results
 
 TITLE = "What the paper leaves open: normalisation, initial scales and validation sets"
 REPRODUCES = "nothing: it decides our defaults"
+IN_ALL = False
 
 PROBLEMS: tuple[tuple[str, int, str, str, dict[str, Any]], ...] = (
     ("modular_addition", 2, "1", "block_diagonal", {"block_size": 1}),
@@ -42,7 +43,7 @@ READINGS: tuple[tuple[str, dict[str, Any], dict[str, Any]], ...] = (
     ("initial state of 1", {"initial_state_scale": 1.0}, {}),
     ("other sets, 256 samples to validate", {}, {"eval_seed": 1, "validation_samples": 256}),
 )
-"""Each with what it changes in the model, and in the trial."""
+"""Name of each reading, with the settings that it changes in the model and in the trial."""
 
 
 def cells(scale: Scale, results: Results) -> Iterator[Cell]:

@@ -1,30 +1,34 @@
-"""One row per readable token of whatever is linear in its embedding: W x for every x in the vocabulary, W once."""
+"""Token tables: W x for the embedding x of every readable token, so that a sequence only looks its rows up."""
+
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from orch.models.autograd import apply_function
+
 Scratch = dict[str, Tensor]
-"""Memory for gradients that is used again at every step. A fresh 64 MB per step costs the system more time to hand out
-than the arithmetic takes; but what is in it is valid only until the next backward pass."""
+"""Memory for gradients that is used again at every step, because to allocate 64 MB takes longer than the arithmetic.
+Its contents are valid only until the next backward pass."""
 
 
 def token_table(weight_KOD: Tensor, x_KRD: Tensor, scratch: Scratch | None = None) -> Tensor:
-    """(K, R, *O) from a weight of shape (K, *O, D): its last axis contracted with each token's embedding."""
+    """Multiply a weight of shape (K, *O, D) with each token's embedding: (K, R, *O)."""
     outputs = weight_KOD.shape[1:-1]
-    table_KRO = _TokenTable.apply(weight_KOD.flatten(1, -2), x_KRD, scratch)
-    return table_KRO.unflatten(-1, outputs)
+    table_KRO = apply_function(_TokenTable, weight_KOD.flatten(1, -2), x_KRD, scratch)
+    return torch.unflatten(table_KRO, -1, outputs)
 
 
 class _TokenTable(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, weight_KOD, x_KRD, scratch):
+    def forward(ctx: Any, weight_KOD: Tensor, x_KRD: Tensor, scratch: Scratch | None) -> Tensor:
         ctx.save_for_backward(weight_KOD, x_KRD)
         ctx.scratch = scratch
         return torch.bmm(x_KRD, weight_KOD.transpose(1, 2))
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, g_KRO):
+    def backward(ctx: Any, g_KRO: Tensor) -> tuple[Tensor | None, ...]:
         weight_KOD, x_KRD = ctx.saved_tensors
         g_weight = g_x = None
         if ctx.needs_input_grad[0]:

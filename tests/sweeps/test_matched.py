@@ -4,7 +4,7 @@ import csv
 from importlib import resources
 
 from orch.models import Vocabulary
-from orch.models.matched import MATCHED
+from orch.sweeps.experiments.param_matched import MATCHED
 from orch.tasks import REGISTRY
 
 
@@ -14,8 +14,8 @@ def test_all_eight_published_parameter_counts_hold_exactly():
     task = REGISTRY["modular_addition"](modulus=5)
     vocabulary = Vocabulary(task.vocabulary, task.num_readable)
     assert len(published) == 8
-    assert [config.num_parameters(vocabulary) for config in MATCHED] == published
+    assert [config.num_parameters(vocabulary) for _, config in MATCHED] == published
 
 
 def test_matched_settings_are_valid():
-    assert [config.problems() for config in MATCHED] == [[]] * 8
+    assert [config.problems() for _, config in MATCHED] == [[]] * 8

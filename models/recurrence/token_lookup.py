@@ -1,48 +1,50 @@
-"""Where the tokens of a batch stand: rows into tables with one row per token, and sums by token."""
+"""Tables with one row per token: the rows that a batch reads, a row for padding, and sums by token."""
 
 import torch
 from torch import Tensor
 
 
 def on_host(x: Tensor) -> bool:
-    """Whether sizes read from a tensor cost nothing, and additions happen in order: on the CPU, not on a GPU."""
+    """Whether a tensor is on the CPU, where reading a size does not wait and additions happen in a fixed order."""
     return x.device.type == "cpu"
 
 
 def table_rows(tokens_KBT: Tensor, num_rows: int) -> Tensor:
-    """Rows (T, K, B) into a table of `num_rows` rows per trial, all trials' tables laid end to end."""
+    """Return the row of each token, (T, K, B), in a table with `num_rows` rows per trial, one trial after the other."""
     offset_K = torch.arange(len(tokens_KBT), device=tokens_KBT.device) * num_rows
     return (tokens_KBT.permute(2, 0, 1) + offset_K[:, None]).contiguous()
 
 
 def one_hot(tokens_KBT: Tensor, num_rows: int, dtype: torch.dtype) -> Tensor:
-    """(K, R, T, B): one where a token is that of the row. A matmul with it adds up by token in a fixed order, which
-    scattered additions on a GPU would not."""
+    """Return (K, R, T, B): one where a token is that of the row, zero elsewhere.
+
+    A matmul with it sums by token in a fixed order, which scattered additions on a GPU do not have.
+    """
     row_R = torch.arange(num_rows, device=tokens_KBT.device)
     return (tokens_KBT.transpose(1, 2)[:, None] == row_R[:, None, None]).to(dtype)
 
 
 def with_padding(table_KRG: Tensor) -> Tensor:
-    """Tables for `table_rows`, with one more row of zeros for padding: (K * (R + 1), G)."""
+    """Return tables for `table_rows`, each with one more row of zeros for padding: (K * (R + 1), G)."""
     return torch.nn.functional.pad(table_KRG, (0, 0, 0, 1)).flatten(0, 1)
 
 
 def with_identity(table_KRbbn: Tensor) -> Tensor:
-    """Tables of transitions, with one more for padding that changes nothing: (K * (R + 1), b, b, n)."""
+    """Return tables of transitions, each with the identity for padding as one more row: (K * (R + 1), b, b, n)."""
     K, _, b, _, n = table_KRbbn.shape
     identity = torch.eye(b, dtype=table_KRbbn.dtype, device=table_KRbbn.device)[None, None, :, :, None]
     return torch.cat([table_KRbbn, identity.expand(K, 1, b, b, n)], dim=1).flatten(0, 1)
 
 
 class TokenSums:
-    """Adds up one vector per sample and position, apart for every trial and token; what padding gets is dropped."""
+    """Sums vectors, one per sample and position, separately for every trial and token. Those of padding are dropped."""
 
     def __init__(self, tokens_KBT: Tensor, num_readable: int):
         self._tokens_KBT, self._R = tokens_KBT, num_readable
         self._total: Tensor | None = None
 
     def add(self, t: int, x_TKBG: Tensor) -> None:
-        """The vectors of position t and however many follow it."""
+        """Add the vectors of position t and of those that follow it."""
         T, K, _, G = x_TKBG.shape
         tokens_KBT = self._tokens_KBT[..., t : t + T]
         if self._total is None:
@@ -55,6 +57,6 @@ class TokenSums:
             self._total.baddbmm_(which_KRTB.flatten(2), x_TKBG.transpose(0, 1).flatten(1, 2))
 
     def total(self) -> Tensor:
-        """(K, R, G)."""
+        """Return the sums: (K, R, G)."""
         assert self._total is not None
         return self._total[:, : self._R]
