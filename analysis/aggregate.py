@@ -14,7 +14,7 @@ from statistics import fmean, stdev
 from orch.analysis.published import OOD, VALIDATION
 from orch.sweeps.result import StopReason
 from orch.sweeps.selection import COLUMNS as SELECTION_COLUMNS
-from orch.sweeps.selection import Row, of_best_rate
+from orch.sweeps.selection import Row, rows_of_best_rate
 
 COLUMNS = (*SELECTION_COLUMNS, "steps_trained")
 """What is needed of a finished trial."""
@@ -94,7 +94,7 @@ def summarise(
     }
     if not finished:
         return CellSummary(**counts)
-    chosen = of_best_rate(finished)
+    chosen = rows_of_best_rate(finished)
     scores = {split: _score(finished, chosen, metric) for split, metric in metrics.items()}
     return CellSummary(**counts, learning_rate=chosen[0]["learning_rate"], num_seeds=len(chosen), scores=scores)
 

@@ -7,19 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from orch.analysis.aggregate import COLUMNS
 from orch.analysis.agreement import TOLERANCE
+from orch.analysis.board import Board
 from orch.analysis.cells import cells_schema, cells_table
 from orch.analysis.comparison import Comparison, compare
 from orch.analysis.published import OOD
 from orch.analysis.reproduction import Reproduction, reproduction
 from orch.analysis.views import COMPARISON, PLAN, PUBLISHED, comparison_table, plan_table, published_table
 from orch.core.errors import InvalidQuery, OrchError, UnknownName
-from orch.planning.plan import failed_trials, make_plan
+from orch.planning.plan import make_plan
 from orch.store import DEFAULT_STORE, SCHEMAS, Store
 from orch.store.bundled import no_results
 from orch.sweeps.scales import LAPTOP, PAPER, SCALES
-from orch.sweeps.selection import rows_by_id
 
 if TYPE_CHECKING:
     from orch.models.network import Network
@@ -68,12 +67,15 @@ class Study:
         """Every trial of every sweep at a scale, and how far it is."""
         return plan_table(make_plan(["all"], scale, [], self.store))
 
-    def comparison(self, scale: str = LAPTOP.name) -> list[Comparison]:
-        """Every published number that a scale plans trials for, with ours beside it."""
+    def board(self, scale: str = LAPTOP.name) -> Board:
+        """Return the cells of every sweep at a scale, joined to the finished trials."""
         if scale not in SCALES:
             raise UnknownName("scale", scale, SCALES)
-        finished = rows_by_id(self.store.read("trials", COLUMNS))
-        return compare(SCALES[scale], finished, failed_trials(self.store))
+        return Board.read(self.store, SCALES[scale])
+
+    def comparison(self, scale: str = LAPTOP.name) -> list[Comparison]:
+        """Every published number that a scale plans trials for, with ours beside it."""
+        return compare(self.board(scale))
 
     def reproduction(self, scale: str = PAPER.name, split: str = OOD, tolerance: float = TOLERANCE) -> Reproduction:
         """How far the published numbers of a split, each counted once, are met: table by table, and cell by cell."""
