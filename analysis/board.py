@@ -79,6 +79,11 @@ class Board:
         finished = rows_by_id(store.read("trials", [*COLUMNS, "length_curve"]))
         return cls(scale, finished, failed_trials(store), store)
 
+    @property
+    def results(self) -> Results:
+        """The finished trials, as sweeps ask for them."""
+        return Results(lambda: self.finished)
+
     def at(self, scale: Scale) -> "Board":
         """Return a board of the same trials for the cells of another scale."""
         return replace(self, scale=scale)
@@ -86,8 +91,7 @@ class Board:
     def cells(self, sweep: str) -> list[BoardCell]:
         """Return every cell that a sweep has at this scale, in the order of the sweep."""
         if sweep not in self._cells:
-            results = Results(lambda: self.finished)
-            self._cells[sweep] = [self.join(cell) for cell in SWEEPS[sweep].cells(self.scale, results)]
+            self._cells[sweep] = [self.join(cell) for cell in SWEEPS[sweep].cells(self.scale, self.results)]
         return self._cells[sweep]
 
     def join(self, cell: Cell) -> BoardCell:

@@ -6,6 +6,7 @@ from statistics import fmean
 from typing import Any
 
 from orch.analysis.aggregate import COLUMNS, scored
+from orch.analysis.cells import WITHIN
 from orch.core.errors import OrchError
 from orch.store import Store
 from orch.sweeps.selection import Row, rows_of_best_rate
@@ -15,7 +16,6 @@ TITLE = (
     "Accuracy by number of inputs (0 chance, 1 perfect): the mean over the seeds of the learning rate that does best at"
     " 100 inputs"
 )
-_WITHIN_A_CELL = ("learning_rate", "init_seed", "data_seed")
 
 
 def length_rows(store: Store, trial_ids: Collection[str]) -> list[dict[str, Any]]:
@@ -29,7 +29,7 @@ def length_rows(store: Store, trial_ids: Collection[str]) -> list[dict[str, Any]
     for row in store.read("trials", [*COLUMNS, "config", "length_curve"]).to_pylist():
         if row["trial_id"] in trial_ids:
             config = json.loads(row["config"])
-            settings = {name: value for name, value in config.items() if name not in _WITHIN_A_CELL}
+            settings = {name: value for name, value in config.items() if name not in WITHIN}
             key = json.dumps(settings, sort_keys=True)
             cells.setdefault(key, []).append(row)
             configs[key] = settings

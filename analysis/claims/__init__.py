@@ -1,7 +1,7 @@
-"""The paper's claims as data and code, asked of its own numbers and of any store.
+"""The paper's claims, judged by its own numbers or by the results of any store.
 
-A claim is a sentence with conditions on named cells; evidence answers for cells; a verdict says what became of the
-claim. Accuracies are the best over learning rates and seeds, as in the paper's tables.
+A claim is a sentence with conditions on named cells, evidence has the accuracies of cells, and a verdict says whether
+the evidence supports the claim. Accuracies are the best over learning rates and seeds, as in the paper's tables.
 """
 
 from orch.analysis.claims.asking import CLAIMS, ClaimsAtScale, ask_board, ask_published, ask_store

@@ -17,8 +17,6 @@ from orch.sweeps.trial import Trial
 if TYPE_CHECKING:
     from pyarrow import Table
 
-    from orch.store import Store
-
 LEARNED = 0.95
 """Lowest accuracy at which a model counts as having learned a task."""
 NOT_KNOWN = 0.0
@@ -90,11 +88,6 @@ class Results:
     def none(cls) -> "Results":
         """Return results without any finished trial."""
         return cls(dict)
-
-    @classmethod
-    def of(cls, store: "Store") -> "Results":
-        """Return the results of a store, which is read when they are first needed."""
-        return cls(lambda: rows_by_id(store.read("trials", columns=COLUMNS)) if store.exists() else {})
 
     @classmethod
     def of_table(cls, trials: "Table") -> "Results":

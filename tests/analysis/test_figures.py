@@ -78,8 +78,8 @@ def write(store: Store, results: Iterable[Result]) -> None:
 
 
 def trials_of(sweep: str, scale: Scale, store: Store) -> list[Trial]:
-    cells = SWEEPS[sweep].cells(scale, Results.of(store))
-    return [trial for cell in cells for trial in cell.trials if isinstance(trial, Trial)]
+    cells = Board.read(store, scale).cells(sweep)
+    return [trial for each in cells for trial in each.cell.trials if isinstance(trial, Trial)]
 
 
 @pytest.fixture(scope="module")
