@@ -54,7 +54,8 @@ def angles(embedding_VH: Array, angle_PH: Array, num_inputs: int) -> Array:
 
 def harmonics(angles_mP: Array) -> Array:
     """Return theta_1 in units of 2 pi / m, the steps of a circle of m: whole numbers if the input 1 turns by steps."""
-    return angles_mP[1] * len(angles_mP) / (2 * math.pi)
+    harmonics_P: Array = angles_mP[1] * len(angles_mP) / (2 * math.pi)
+    return harmonics_P
 
 
 def head_weights(head_VH: Array) -> Array:

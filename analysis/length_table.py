@@ -61,8 +61,8 @@ def _mean(rows: Sequence[Row], metric: str) -> float:
 def _differences(configs: Mapping[str, Mapping[str, Any]], named: Mapping[str, tuple[str, str]]) -> dict[str, str]:
     """Return, for each cell, the settings in which it differs from others of the same task and model."""
     groups: dict[tuple[str, str], list[str]] = {}
-    for key, names in named.items():
-        groups.setdefault(names, []).append(key)
+    for key, task_and_model in named.items():
+        groups.setdefault(task_and_model, []).append(key)
     found = {}
     for group in groups.values():
         settings = {key: {**configs[key]["model"], **configs[key]} for key in group}
