@@ -1,4 +1,4 @@
-"""Results beside the paper's. Begin with `orch.analysis.load`."""
+"""Analysis of results and their comparison with the paper. Start with `orch.analysis.load`."""
 
 import os
 from typing import TYPE_CHECKING
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 
 def load(location: str | os.PathLike[str] = "runs") -> "Study":
-    """The results in a store: a folder, a bucket such as `s3://bucket/runs`, or `bundled`, which came with orch."""
+    """Open the results in a store: a folder, a bucket such as `s3://bucket/runs`, or `bundled`, shipped with orch."""
     from orch.analysis.study import Study  # pyarrow, which light modules of this package do without
 
     return Study(location)

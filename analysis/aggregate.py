@@ -1,8 +1,8 @@
-"""Many trials, one number: the one place where a cell's trials are summed up.
+"""The summary of a cell: many trials as one number for each metric.
 
-There are two readings, side by side everywhere. The paper's: the best over learning rates and seeds. Ours: the learning
-rate chosen by accuracy at 100 inputs, which no table reports, then the mean over its seeds. A trial that diverged
-counts as it scored, or as chance if it has no score; how many did is always told.
+There are two readings, shown side by side everywhere. The paper's reading is the best over learning rates and seeds.
+Ours is the mean over the seeds of the learning rate chosen by accuracy at 100 inputs, which no table reports. A trial
+that diverged counts with its score, or as chance if it has no score; summaries count these trials.
 """
 
 import enum
@@ -14,23 +14,25 @@ from statistics import fmean, stdev
 from orch.analysis.published import OOD, VALIDATION
 from orch.sweeps.result import StopReason
 from orch.sweeps.selection import COLUMNS as SELECTION_COLUMNS
-from orch.sweeps.selection import Row, of_best_rate
+from orch.sweeps.selection import Row, rows_of_best_rate
 
 COLUMNS = (*SELECTION_COLUMNS, "steps_trained")
-"""What is needed of a finished trial."""
+"""Columns of a finished trial that summaries need."""
 
 METRICS = {VALIDATION: "validation_accuracy", OOD: "ood_accuracy"}
 LOWER_IS_BETTER = {"steps_trained", "seconds"}
 
 
 class CellStatus(enum.StrEnum):
+    """How many of a cell's trials are finished."""
+
     COMPLETE = "complete"
     PARTIAL = "partial"
-    """Some of its trials are not finished."""
+    """Some trials are not finished."""
     FAILED = "failed"
-    """None is finished, and the last attempt at one of them went wrong."""
+    """No trial is finished, and the last attempt at one of them went wrong."""
     MISSING = "missing"
-    """None is finished."""
+    """No trial is finished, and none has failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,36 +40,39 @@ class Score:
     """One metric of a cell. Accuracies are normalised: 0 is chance, 1 is perfect."""
 
     best: float
-    """Over learning rates and seeds: the paper's reading."""
+    """Best value over learning rates and seeds: the paper's reading."""
     best_trial: str
     mean: float
-    """Over the seeds of the chosen learning rate: our reading."""
+    """Mean over the seeds of the chosen learning rate: our reading."""
     spread: float | None
-    """The standard deviation over these seeds; of one seed there is none."""
+    """Standard deviation over these seeds; None if there is only one."""
 
 
 @dataclass(frozen=True, slots=True)
 class CellSummary:
+    """Counts and scores of a cell."""
+
     num_planned: int
     num_done: int
     num_failed: int
     num_diverged: int
     learning_rate: float | None = None
-    """Chosen by the mean accuracy at 100 inputs."""
+    """Learning rate chosen by the mean accuracy at 100 inputs."""
     num_seeds: int = 0
-    """Finished with that learning rate."""
+    """Number of trials finished with that learning rate."""
     scores: dict[str, Score] | None = None
-    """By split; nothing if no trial is finished."""
+    """Scores by metric; None if no trial is finished."""
 
     @property
     def status(self) -> CellStatus:
+        """How many of the planned trials are finished."""
         if self.num_done:
             return CellStatus.COMPLETE if self.num_done >= self.num_planned else CellStatus.PARTIAL
         return CellStatus.FAILED if self.num_failed else CellStatus.MISSING
 
     @property
     def remark(self) -> str:
-        """What a reader must know beside the number; empty if all is in order."""
+        """A note for readers about unfinished, failed or diverged trials; empty if there are none."""
         remarks = []
         if self.status is not CellStatus.COMPLETE:
             remarks.append(f"{self.status}: {self.num_done} of {self.num_planned} trials")
@@ -81,9 +86,10 @@ class CellSummary:
 def summarise(
     rows: Iterable[Row], num_planned: int | None = None, num_failed: int = 0, metrics: Mapping[str, str] = METRICS
 ) -> CellSummary:
-    """A cell's finished trials as one. `num_planned` is how many it should have; else those it has are all.
+    """Summarise the finished trials of a cell.
 
-    `metrics` are the columns to score, by the name of the score.
+    `num_planned` is the number of trials that the cell should have; by default, those that are finished. `metrics` are
+    the columns to score, by the name of the score.
     """
     finished = list(rows)
     counts = {
@@ -94,7 +100,7 @@ def summarise(
     }
     if not finished:
         return CellSummary(**counts)
-    chosen = of_best_rate(finished)
+    chosen = rows_of_best_rate(finished)
     scores = {split: _score(finished, chosen, metric) for split, metric in metrics.items()}
     return CellSummary(**counts, learning_rate=chosen[0]["learning_rate"], num_seeds=len(chosen), scores=scores)
 
@@ -108,5 +114,5 @@ def _score(finished: list[Row], chosen: list[Row], metric: str) -> Score:
 
 
 def scored(accuracy: float | None) -> float:
-    """What a trial counts as: one without a score as chance."""
+    """Return the accuracy that a trial counts with: a trial without a score counts as chance."""
     return 0.0 if accuracy is None or math.isnan(accuracy) else accuracy

@@ -1,8 +1,8 @@
-"""How far ours agree with the paper's.
+"""Agreement between our numbers and the published ones.
 
-A number counts once. Of the values that the paper gives it, the nearest to ours counts. Where the paper leaves open how
-it trained a whole table, one reading counts for all of that table: the one that meets most of its numbers. A number
-without any of ours is neither an agreement nor a disagreement: it is counted by itself.
+A published number counts once. If the paper gives several values for it, the value nearest to ours counts. Where the
+paper leaves open how a whole table was trained, one reading counts for the table: the one that meets most of its
+numbers. A published number without results of ours is counted separately, as neither agreement nor disagreement.
 """
 
 import enum
@@ -18,22 +18,27 @@ from orch.sweeps.result import StopReason
 from orch.sweeps.selection import LEARNED
 
 TOLERANCE = 0.05
-"""Differences up to this are an agreement, unless told otherwise."""
+"""Default for the largest difference that counts as agreement."""
 
 
 class Side(enum.StrEnum):
+    """Where our number lies relative to the published one."""
+
     WITHIN = "within"
     BETTER = "better"
-    """By more than the tolerance."""
+    """Better by more than the tolerance."""
     WORSE = "worse"
+    """Worse by more than the tolerance."""
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
+    """How many published numbers we meet."""
+
     tolerance: float
     num_distinct: int
     num_partial: int
-    """Of those with ours, how many rest on only some of their trials."""
+    """Number of comparisons that rest on only some of their trials."""
     num_within: int
     num_better: int
     num_worse: int
@@ -56,6 +61,7 @@ class Agreement:
 
 
 def agreement(comparisons: Collection[Comparison], tolerance: float = TOLERANCE) -> Agreement:
+    """Count the published numbers by the side on which ours lie."""
     found = nearest(of_one_reading(comparisons, tolerance))
     counts = Counter(side_of(each, tolerance) for each in found)
     partial = sum(each.summary.status is CellStatus.PARTIAL for each in found)
@@ -63,13 +69,13 @@ def agreement(comparisons: Collection[Comparison], tolerance: float = TOLERANCE)
 
 
 def disagreements(comparisons: Collection[Comparison], tolerance: float = TOLERANCE) -> list[Comparison]:
-    """Where ours differ by more, each number once; the largest difference first."""
+    """Return the comparisons that differ by more than the tolerance, the largest difference first."""
     found = [each for each in nearest(of_one_reading(comparisons, tolerance)) if is_beyond(each, tolerance)]
     return sorted(found, key=lambda each: -abs(each.difference or 0.0))
 
 
 def of_one_reading(comparisons: Collection[Comparison], tolerance: float) -> list[Comparison]:
-    """Without the readings of a table that meet fewer of its numbers than another; what was attempted counts first."""
+    """Keep, for each table with several readings, only the reading that meets most of its attempted numbers."""
     merits: dict[str, dict[str, tuple[int, ...]]] = {}
     for each in {(each.distinct, each.reading): each for each in comparisons if each.reading}.values():
         readings, side = merits.setdefault(each.distinct.table, {}), side_of(each, tolerance)
@@ -82,7 +88,7 @@ def of_one_reading(comparisons: Collection[Comparison], tolerance: float) -> lis
 
 
 def nearest(comparisons: Iterable[Comparison]) -> list[Comparison]:
-    """Each distinct number once: of the values the paper gives it, the one least apart from ours."""
+    """Return one comparison for each distinct number: of the published values, the one nearest to ours."""
     best: dict[PublishedCell, Comparison] = {}
     for each in comparisons:
         known = best.setdefault(each.distinct, each)
@@ -92,10 +98,10 @@ def nearest(comparisons: Iterable[Comparison]) -> list[Comparison]:
 
 
 def is_attempted(comparison: Comparison) -> bool:
-    """Whether it had what it needs to be judged.
+    """Return whether enough was trained to judge our number.
 
-    Every learning rate had a trial that stopped early or took all its steps; or, where the published model has learned,
-    one trial of ours has: the others could add no more than what is missing to 1.
+    Either every learning rate has a trial that stopped early or took all its steps, or the published model has learned
+    the task and one of our trials has, too: other trials could improve on it by no more than what is missing to 1.
     """
     published, metric = comparison.published, METRICS[comparison.published.split]
     if published.accuracy >= LEARNED and any(scored(row[metric]) >= LEARNED for row in comparison.finished):
@@ -104,8 +110,10 @@ def is_attempted(comparison: Comparison) -> bool:
 
 
 def is_final(comparison: Comparison, tolerance: float) -> bool:
-    """Whether the side on which ours are stays: no learning rate can take away from what is better, and another may
-    add to what is worse."""
+    """Return whether further trials could not change the side on which our number lies.
+
+    A better number stays better whatever is trained, but another learning rate may improve a worse one.
+    """
     side = side_of(comparison, tolerance)
     if side is Side.BETTER:
         return True
@@ -120,11 +128,12 @@ def _every_rate_ended(comparison: Comparison) -> bool:
 
 
 def is_beyond(comparison: Comparison, tolerance: float) -> bool:
+    """Return whether our number differs by more than the tolerance."""
     return side_of(comparison, tolerance) in (Side.BETTER, Side.WORSE)
 
 
 def side_of(comparison: Comparison, tolerance: float) -> Side | None:
-    """Nothing if there is none of ours."""
+    """Return the side on which our number lies; None if there is no result."""
     if comparison.difference is None:
         return None
     difference = round(comparison.difference, 9)  # two decimals apart are not further apart by a float's rounding

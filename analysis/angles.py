@@ -20,7 +20,7 @@ _NEEDED = ("embedding", "recurrence.angle", "head.weight")
 
 @dataclass(frozen=True, slots=True)
 class Rotations:
-    """One model's pairs, those first that its readout gives the largest weights."""
+    """The pairs of one model, sorted by the weight that the readout gives them."""
 
     angles_mP: Array
     harmonics_P: Array
@@ -28,7 +28,7 @@ class Rotations:
 
     @property
     def off_harmonic(self) -> float:
-        """How far the harmonics of turning planes are from whole numbers, weighed as the readout does; chance: 0.25."""
+        """Mean distance of turning planes' harmonics from whole numbers, weighted as in the readout; by chance 0.25."""
         turning = self._turning_P
         size = self.weights_P[turning] ** 2
         away = np.abs(self.harmonics_P - np.round(self.harmonics_P))[turning]
@@ -36,33 +36,37 @@ class Rotations:
 
     @property
     def turning_share(self) -> float:
-        """Of the readout's squared weights, the share on planes that the input 1 turns; the others stand still."""
+        """Share of the readout's squared weights that lies on planes that the input 1 turns."""
         size = self.weights_P**2
         return float(size[self._turning_P].sum() / size.sum()) if size.any() else 0.0
 
     @property
     def _turning_P(self) -> NDArray[np.bool_]:
-        return np.round(self.harmonics_P) % len(self.angles_mP) != 0
+        turning: NDArray[np.bool_] = np.round(self.harmonics_P) % len(self.angles_mP) != 0
+        return turning
 
 
 def angles(embedding_VH: Array, angle_PH: Array, num_inputs: int) -> Array:
-    """theta of every input and pair, in radians as learned: (m, P). Inputs are the first tokens of the vocabulary."""
-    return embedding_VH[:num_inputs] @ angle_PH.T
+    """Return theta of every input and pair, in radians: (m, P). Inputs are the first tokens of the vocabulary."""
+    theta_mP: Array = embedding_VH[:num_inputs] @ angle_PH.T
+    return theta_mP
 
 
 def harmonics(angles_mP: Array) -> Array:
-    """theta_1 in units of 2 pi / m: whole numbers where the input 1 turns the pair by a step of the circle of m."""
-    return angles_mP[1] * len(angles_mP) / (2 * math.pi)
+    """Return theta_1 in units of 2 pi / m, the steps of a circle of m: whole numbers if the input 1 turns by steps."""
+    harmonics_P: Array = angles_mP[1] * len(angles_mP) / (2 * math.pi)
+    return harmonics_P
 
 
 def head_weights(head_VH: Array) -> Array:
-    """How much the readout looks at each pair: the norm of its weights on the pair's two entries."""
+    """Return the weight of each pair in the readout: the norm of the weights on its two entries."""
     first, second = np.split(head_VH, 2, axis=1)
-    return np.sqrt((first**2 + second**2).sum(axis=0))
+    norm_P: Array = np.sqrt((first**2 + second**2).sum(axis=0))
+    return norm_P
 
 
 def rotations(weights: Mapping[str, Array], num_inputs: int) -> Rotations:
-    """From a rotation model's parameters by name."""
+    """Compute the rotations from the parameters of a rotation model by name."""
     theta = angles(weights["embedding"], weights["recurrence.angle"], num_inputs)
     size = head_weights(weights["head.weight"])
     order = np.argsort(-size, kind="stable")
@@ -70,7 +74,7 @@ def rotations(weights: Mapping[str, Array], num_inputs: int) -> Rotations:
 
 
 def read_rotations(data: bytes, num_inputs: int, name: str) -> Rotations:
-    """From the bytes of saved weights; `name` is for the message if they are not those of a rotation model."""
+    """Read the rotations from saved weights; `name` is what an error message calls them."""
     from safetensors import SafetensorError
     from safetensors.numpy import load
 

@@ -1,4 +1,4 @@
-"""Rows as Arrow tables whose columns are described."""
+"""Arrow tables whose columns carry a description."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -10,14 +10,16 @@ from orch.store.footer_rows import parse_lines
 
 
 def column(name: str, kind: pa.DataType, description: str) -> pa.Field:
+    """Return a column with a description."""
     return pa.field(name, kind, metadata={"description": description})
 
 
 def description(field: pa.Field) -> str:
-    """The sentence about a column; a column of code that is not here has none."""
-    return (field.metadata or {}).get(b"description", b"").decode()
+    """Return the description of a column; empty for a column of code that is not loaded."""
+    metadata: Mapping[bytes, bytes] = field.metadata or {}
+    return metadata.get(b"description", b"").decode()
 
 
 def to_table(rows: Iterable[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
-    """By way of JSON: pyarrow's own `from_pylist` imports pandas, which takes longer than most questions."""
+    """Convert rows to a table, through JSON: pyarrow's `from_pylist` would import pandas, which is slow."""
     return parse_lines([json.dumps(row, allow_nan=False).encode() for row in rows], schema)

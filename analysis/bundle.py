@@ -1,16 +1,16 @@
-"""A store made small enough to ship: what tables, figures and claims need, and nothing else."""
+"""A bundle: a copy of a store, small enough to ship, with only what tables, figures and claims need."""
 
 import os
 import secrets
 import shutil
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from orch import models, tasks
-from orch.analysis.aggregate import scored
+from orch.analysis.board import Board
 from orch.core.errors import OrchError
 from orch.planning.plan import failed_trials
 from orch.search import history as searches
@@ -18,22 +18,27 @@ from orch.store import SCHEMAS, Store
 from orch.store.bundled import no_results
 from orch.sweeps.registry import ALL, SWEEPS
 from orch.sweeps.scales import SCALES
-from orch.sweeps.selection import Results, of_best_rate
+from orch.sweeps.selection import Row
 
 MARK = "bundle.json"
-"""A folder with this file was made here and may be replaced."""
+"""File that marks a folder as a bundle, which may be replaced."""
 ROWS_AT_ONCE = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
+    """The size of a bundle that was written."""
+
     num_trials: int
     num_files: int
     num_bytes: int
 
 
 def bundle(stores: Sequence[Store], folder: Path, curve_points: int = 50) -> Bundle:
-    """Results of built-in models on built-in tasks, and what was asked for. Of failures only that there were some."""
+    """Copy the results of built-in models on built-in tasks, and the record of sweeps, into a folder.
+
+    Failed attempts are copied without their tracebacks.
+    """
     for store in stores:
         if not store.exists():
             raise no_results(store.location)
@@ -68,14 +73,12 @@ def _fill(target: Store, store: Store, curve_points: int) -> None:
     for name, values in store.list_json("sweeps").items():
         if not values.get("code") and all(sweep == ALL or sweep in SWEEPS for sweep in values["sweeps"]):
             target.put_json(f"sweeps/{name}.json", values)
-    # The history of a search is one file after another: those of two stores do not mix.
+    # A search's history is a sequence of files: the files of two stores must not be mixed.
     known = {_search_of(path) for path in target.list_files(searches.FOLDER)}
     for path in store.list_files(searches.FOLDER):
         if _search_of(path) not in known and (data := store.get_bytes(path)) is not None:
             target.put_bytes(path, data)
-    for trial_id in _trials_with_angles(store, {row["trial_id"]: row for row in trials}):
-        weights = store.get_weights(trial_id)
-        assert weights is not None, "asked only of trials whose weights were kept"
+    for trial_id, weights in _weights_of_angles(store, {row["trial_id"]: row for row in trials}):
         target.put_weights(trial_id, weights)
 
 
@@ -84,8 +87,9 @@ def _search_of(path: str) -> str:
 
 
 def _rows(store: Store, table: str) -> list[dict[str, Any]]:
-    """With the columns that every store has; others belong to models of the user's own."""
-    return store.read(table).select(SCHEMAS[table].names).to_pylist()
+    """Return a table's rows with the columns that every store has; other columns belong to the user's own models."""
+    rows: list[dict[str, Any]] = store.read(table).select(SCHEMAS[table].names).to_pylist()
+    return rows
 
 
 def _write(target: Store, table: str, rows: Sequence[dict[str, Any]]) -> None:
@@ -94,7 +98,7 @@ def _write(target: Store, table: str, rows: Sequence[dict[str, Any]]) -> None:
 
 
 def _thinned(curves: Sequence[dict[str, Any]], most: int) -> list[dict[str, Any]]:
-    """At most so many rows of each trial, the first and the last among them."""
+    """Return at most `most` rows of each trial, always with the first and the last."""
     by_trial: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in curves:
         by_trial[row["trial_id"]].append(row)
@@ -107,13 +111,10 @@ def _thinned(curves: Sequence[dict[str, Any]], most: int) -> list[dict[str, Any]
     return found
 
 
-def _trials_with_angles(store: Store, finished: dict[str, dict[str, Any]]) -> Collection[str]:
-    """Of each scale the trial whose angles are shown: the best at the length of the test, at the chosen rate."""
-    found = []
+def _weights_of_angles(store: Store, finished: Mapping[str, Row]) -> Iterator[tuple[str, bytes]]:
+    """Yield the trial, with its weights, whose angles the figure shows at each scale."""
     for scale in SCALES.values():
-        for cell in SWEEPS["angles"].cells(scale, Results(lambda: finished)):
-            rows = [finished[trial_id] for trial_id in cell.trial_ids if trial_id in finished]
-            chosen = sorted(of_best_rate(rows) if rows else [], key=lambda row: -scored(row["ood_accuracy"]))
-            kept = (row["trial_id"] for row in chosen if store.get_weights(row["trial_id"]) is not None)
-            found += [*kept][:1]
-    return found
+        board = Board(scale, finished, store=store)
+        for cell in board.cells("angles"):
+            if (best := board.best_with_weights(cell)) is not None:
+                yield best[0]["trial_id"], best[1]

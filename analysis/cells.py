@@ -1,4 +1,4 @@
-"""Finished trials, a row for each cell: alike in every setting but the learning rate and the seeds."""
+"""A table of cells: finished trials that are alike in every setting but the learning rate and the seeds."""
 
 import functools
 import json
@@ -17,7 +17,7 @@ from orch.store.user_columns import setting_columns
 from orch.sweeps.trial import model_from_dict
 
 WITHIN = ("learning_rate", "init_seed", "data_seed")
-"""What may differ between the trials of a cell."""
+"""Settings that may differ between the trials of a cell."""
 REVISIONS = ("task_revision", "model_revision", "trainer_revision")
 VARIANT = column("variant", pa.string(), "what sets the model apart from others of its name, in a few words")
 
@@ -50,18 +50,19 @@ _SUMMARY = pa.schema(
 
 
 def cell_settings(trials: pa.Table | None = None) -> list[pa.Field]:
-    """The columns in which the trials of a cell agree; of a table also those that settings of absent code have."""
+    """Return the columns in which the trials of a cell agree, including a table's columns of code not loaded here."""
     unknown = [] if trials is None else [field for field in trials.schema if field.name not in SCHEMAS["trials"].names]
     settings = [field for field in [*setting_columns(), *unknown] if field.name not in WITHIN]
     return [*settings, *(SCHEMAS["trials"].field(name) for name in REVISIONS)]
 
 
 def cells_schema() -> pa.Schema:
+    """Return the columns of the table of cells."""
     return pa.schema(_in_order([*cell_settings(), *_SUMMARY]))
 
 
 def cells_table(trials: pa.Table) -> pa.Table:
-    """Every cell that has a finished trial, given a table of trials with all columns."""
+    """Return every cell that has a finished trial, given a table of trials with all columns."""
     settings = trials.select([field.name for field in cell_settings(trials)])
     members = _members(settings)
     rows = [dict(zip(COLUMNS, row, strict=True)) for row in zip(*_lists(trials.select(COLUMNS)), strict=True)]
@@ -70,14 +71,14 @@ def cells_table(trials: pa.Table) -> pa.Table:
         {"variant": variant(configs[places[0]])} | _summary([rows[place] for place in places]) for places in members
     ]
     found = settings.take(numbers(np.array([places[0] for places in members], np.int64)))
-    told = to_table(summaries, _SUMMARY)
+    summarised = to_table(summaries, _SUMMARY)
     fields = _in_order([*found.schema, *_SUMMARY])
-    arrays = [(told if field.name in _SUMMARY.names else found)[field.name] for field in fields]
+    arrays = [(summarised if field.name in _SUMMARY.names else found)[field.name] for field in fields]
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
 def _members(settings: pa.Table) -> list[list[int]]:
-    """The places of rows that are alike, for each kind of row."""
+    """Group the positions of equal rows."""
     found: dict[tuple[Any, ...], list[int]] = {}
     for place, values in enumerate(zip(*_lists(settings), strict=True)):
         found.setdefault(values, []).append(place)
@@ -85,7 +86,7 @@ def _members(settings: pa.Table) -> list[list[int]]:
 
 
 def _lists(table: pa.Table) -> list[list[Any]]:
-    """The values of each column; those that are lists as tuples, which can be compared."""
+    """Return the values of each column, with lists as tuples, which are hashable."""
     columns = [column.to_pylist() for column in table.columns]
     for place, kind in enumerate(table.schema.types):
         if pa.types.is_list(kind):
@@ -104,8 +105,8 @@ def _summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
         "trial_ids": [row["trial_id"] for row in rows],
     }
     for split, score in summary.scores.items():
-        told = {"best": score.best, "best_trial": score.best_trial, "mean": score.mean, "spread": score.spread}
-        values |= {f"{split}_{name}": value for name, value in told.items()}
+        scores = {"best": score.best, "best_trial": score.best_trial, "mean": score.mean, "spread": score.spread}
+        values |= {f"{split}_{name}": value for name, value in scores.items()}
     return values
 
 
@@ -124,7 +125,7 @@ def _variant(model: str) -> str:
 
 
 def _in_order(fields: Iterable[pa.Field]) -> list[pa.Field]:
-    """What says what a cell is comes first."""
+    """Sort the columns so that task and model come first."""
     first = ["task", "modulus", "model", "variant"]
     by_name = {field.name: field for field in fields}
     return [by_name[name] for name in dict.fromkeys([*first, *by_name])]

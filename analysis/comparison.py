@@ -1,96 +1,91 @@
 """Every published number with ours beside it."""
 
 import functools
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from orch.analysis.aggregate import METRICS, CellSummary, Score, scored, summarise
+from orch.analysis.aggregate import METRICS, CellSummary, Score, scored
+from orch.analysis.board import Board, BoardCell
 from orch.analysis.published import TABLES, Key, PublishedCell, key_of, published_cells
-from orch.sweeps.cell import Cell
-from orch.sweeps.registry import SWEEPS
-from orch.sweeps.scales import PAPER, Scale
-from orch.sweeps.selection import Results, Row
+from orch.sweeps.scales import PAPER
+from orch.sweeps.selection import Row
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
+    """A published number and one cell of ours that stands beside it."""
+
     published: PublishedCell
     reading: str
-    """Which of several cells of ours this is, where the paper leaves open which it means."""
+    """Name of the cell among several that the number could mean; empty if there is only one."""
     trial_ids: tuple[str, ...]
-    """The trials of ours that it rests on, finished or not; what still waits for others has no id yet."""
+    """Trials of the cell, finished or not; a trial that waits for the results of others has no id yet."""
     learning_rates: frozenset[float]
-    """Each that the cell is to be trained with."""
+    """Learning rates that the cell is planned with."""
     finished: tuple[Row, ...]
-    """Those of its trials that are, the best first."""
+    """Rows of the finished trials, the best first."""
     summary: CellSummary
     repeats: PublishedCell | None
-    """An earlier number, of those compared, about the very same trials: then this one does not count again."""
+    """The first compared number about the same trials, if it is another one: then this one does not count again."""
 
     @property
     def score(self) -> Score | None:
+        """Our score on the split of the published number; None if no trial is finished."""
         return None if self.summary.scores is None else self.summary.scores[self.published.split]
 
     @property
     def ours(self) -> float | None:
-        """By the paper's reading."""
+        """Our accuracy by the paper's reading: the best over learning rates and seeds."""
         return None if self.score is None else self.score.best
 
     @property
     def difference(self) -> float | None:
+        """Our accuracy less the published one."""
         return None if self.ours is None else self.ours - self.published.accuracy
 
     @property
     def distinct(self) -> PublishedCell:
-        """The number as which it counts."""
+        """The number that this comparison counts for."""
         return self.repeats or self.published
 
     @property
     def also(self) -> tuple[PublishedCell, ...]:
-        """The same number in other tables, compared or not; its value there may be another."""
+        """The same number in other tables, compared or not; its value there may differ."""
         same = _published_again().get(self.published, ())
         return tuple(number for number in same if number != self.published)
 
 
-def compare(
-    scale: Scale,
-    finished: Mapping[str, Row],
-    failed: Collection[str] = (),
-    tables: Iterable[str] = tuple(TABLES),
-    results: Results | None = None,
-) -> list[Comparison]:
-    """Published numbers in the order of their tables, each with every cell of ours that stands beside it.
+def compare(board: Board, tables: Iterable[str] = tuple(TABLES)) -> list[Comparison]:
+    """Return the published numbers in the order of their tables, each with every cell of ours that stands beside it.
 
-    What a scale does not plan (a modulus it leaves out) is not there.
+    A number whose cell the board's scale does not plan, such as a modulus that it leaves out, is not included.
     """
     found: list[Comparison] = []
     seen: dict[tuple[tuple[str, ...], str], PublishedCell] = {}
-    for number, cell in _beside(scale, results or Results(lambda: finished), set(tables)):
-        ids = tuple(cell.trial_ids)
-        rows = [finished[trial_id] for trial_id in ids if trial_id in finished]
-        best_first = sorted(rows, key=lambda row: -scored(row[METRICS[number.split]]))
-        num_failed = sum(trial_id in failed and trial_id not in finished for trial_id in ids)
+    for number, cell in _beside(board, set(tables)):
+        ids = tuple(cell.cell.trial_ids)
+        best_first = sorted(cell.finished, key=lambda row: -scored(row[METRICS[number.split]]))
         first = seen.setdefault((ids, number.split), number)
-        summary = summarise(rows, len(cell.trials), num_failed)
         found.append(
             Comparison(
                 published=number,
-                reading=cell.reading,
+                reading=cell.cell.reading,
                 trial_ids=ids,
-                learning_rates=cell.learning_rates,
+                learning_rates=cell.cell.learning_rates,
                 finished=tuple(best_first),
-                summary=summary,
+                summary=cell.summary,
                 repeats=None if first is number else first,
             )
         )
     return found
 
 
-def _beside(scale: Scale, results: Results, tables: Collection[str]) -> Iterator[tuple[PublishedCell, Cell]]:
-    cells: dict[tuple[str, Key], list[Cell]] = {}
+def _beside(board: Board, tables: Collection[str]) -> Iterator[tuple[PublishedCell, BoardCell]]:
+    """Yield each published number of these tables with each of our cells that stands beside it."""
+    cells: dict[tuple[str, Key], list[BoardCell]] = {}
     for sweep in {TABLES[name].sweep for name in tables}:
-        for cell in SWEEPS[sweep].cells(scale, results):
-            cells.setdefault((sweep, key_of(cell)), []).append(cell)
+        for cell in board.cells(sweep):
+            cells.setdefault((sweep, key_of(cell.cell)), []).append(cell)
     for number in published_cells():
         if number.table in tables:
             for cell in cells.get((TABLES[number.table].sweep, number.key), ()):
@@ -99,8 +94,8 @@ def _beside(scale: Scale, results: Results, tables: Collection[str]) -> Iterator
 
 @functools.cache
 def _published_again() -> dict[PublishedCell, tuple[PublishedCell, ...]]:
-    """Numbers about the very same trials as published, for each that is not alone."""
+    """Group the published numbers that rest on the same trials, by each number that is not alone."""
     same: dict[tuple[tuple[str, ...], str], dict[PublishedCell, None]] = {}
-    for number, cell in _beside(PAPER, Results.none(), TABLES):
-        same.setdefault((tuple(cell.trial_ids), number.split), {})[number] = None
+    for number, cell in _beside(Board(PAPER), TABLES):
+        same.setdefault((tuple(cell.cell.trial_ids), number.split), {})[number] = None
     return {number: tuple(numbers) for numbers in same.values() if len(numbers) > 1 for number in numbers}

@@ -1,34 +1,84 @@
-"""Who generalises: a sweep's results as accuracy against length, the better of the learning rates and seeds."""
+"""Accuracy by sequence length: a row for each cell of a run, at its best learning rate."""
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
+from orch.analysis.aggregate import COLUMNS, scored
+from orch.analysis.cells import WITHIN
 from orch.core.errors import OrchError
 from orch.store import Store
+from orch.sweeps.selection import Row, rows_of_best_rate
 from orch.sweeps.trial import model_from_dict
+
+TITLE = (
+    "Accuracy by number of inputs (0 chance, 1 perfect): the mean over the seeds of the learning rate that does best at"
+    " 100 inputs"
+)
 
 
 def length_rows(store: Store, trial_ids: Collection[str]) -> list[dict[str, Any]]:
-    """One row per model and task of these trials: what the best of them scores in validation and at each length."""
-    table = store.read("trials", ["trial_id", "config", "validation_accuracy", "ood_accuracy", "length_curve"])
-    best: dict[tuple[str, str], dict[str, Any]] = {}
-    for row in table.to_pylist():
+    """Return a row for each cell of these trials, with its accuracy in validation and at each tested length.
+
+    The accuracies are means over the seeds of the best learning rate. Cells of one model and task have a column that
+    tells them apart. Rows are sorted by task, the most accurate model first.
+    """
+    cells: dict[str, list[Row]] = {}
+    configs: dict[str, dict[str, Any]] = {}
+    for row in store.read("trials", [*COLUMNS, "config", "length_curve"]).to_pylist():
         if row["trial_id"] in trial_ids:
             config = json.loads(row["config"])
-            key = _model(config), f"{config['task']['name']} modulo {config['task']['modulus']}"
-            if key not in best or _rank(row) > _rank(best[key]):
-                best[key] = row | {"inputs": f"{config['min_inputs']}–{config['max_inputs']}"}
-    rows = []
-    for (model, task), row in sorted(best.items(), key=lambda item: (item[0][1], [-rank for rank in _rank(item[1])])):
-        scores = {row["inputs"]: row["validation_accuracy"]}
-        scores |= {str(point["length"]): point["accuracy"] for point in row["length_curve"]}
-        rows.append({"task": task, "model": model} | {name: f"{value:.2f}" for name, value in scores.items()})
-    return rows
+            settings = {name: value for name, value in config.items() if name not in WITHIN}
+            key = json.dumps(settings, sort_keys=True)
+            cells.setdefault(key, []).append(row)
+            configs[key] = settings
+    named = {key: (_task(config), _model(config)) for key, config in configs.items()}
+    differences = _differences(configs, named)
+    chosen = {key: rows_of_best_rate(rows) for key, rows in cells.items()}
+    ordered = sorted(chosen, key=lambda key: (named[key][0], [-score for score in _rank(chosen[key])]))
+    return [
+        {"task": named[key][0], "model": named[key][1]}
+        | ({"settings": differences[key]} if any(differences.values()) else {})
+        | {name: f"{value:.2f}" for name, value in _scores(chosen[key], configs[key]).items()}
+        for key in ordered
+    ]
 
 
-def _model(config: dict[str, Any]) -> str:
-    """The model with its variant; one of code that is not in use, with its settings."""
+def _scores(rows: Sequence[Row], config: Mapping[str, Any]) -> dict[str, float]:
+    """Return the mean accuracy over these rows by number of inputs; those trained on come first."""
+    curves = [{point["length"]: point["accuracy"] for point in row["length_curve"] or ()} for row in rows]
+    scores = {f"{config['min_inputs']}–{config['max_inputs']}": _mean(rows, "validation_accuracy")}
+    return scores | {
+        str(length): fmean(scored(curve.get(length)) for curve in curves) for length in max(curves, key=len)
+    }
+
+
+def _mean(rows: Sequence[Row], metric: str) -> float:
+    return fmean(scored(row[metric]) for row in rows)
+
+
+def _differences(configs: Mapping[str, Mapping[str, Any]], named: Mapping[str, tuple[str, str]]) -> dict[str, str]:
+    """Return, for each cell, the settings in which it differs from others of the same task and model."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for key, task_and_model in named.items():
+        groups.setdefault(task_and_model, []).append(key)
+    found = {}
+    for group in groups.values():
+        settings = {key: {**configs[key]["model"], **configs[key]} for key in group}
+        names = [name for name in settings[group[0]] if name not in ("model", "task")]
+        differing = [name for name in names if len({str(settings[key].get(name)) for key in group}) > 1]
+        for key in group:
+            found[key] = ", ".join(f"{name.replace('_', ' ')} {settings[key].get(name)}" for name in differing)
+    return found
+
+
+def _task(config: Mapping[str, Any]) -> str:
+    return f"{config['task']['name']} modulo {config['task']['modulus']}"
+
+
+def _model(config: Mapping[str, Any]) -> str:
+    """Return the model's name with its variant, or with all its settings if its code is not loaded."""
     try:
         model = model_from_dict(config["model"])
         name, variant = model.name, model.summary
@@ -39,7 +89,7 @@ def _model(config: dict[str, Any]) -> str:
     return f"{name} ({variant})" if variant else name
 
 
-def _rank(row: dict[str, Any]) -> tuple[float, float, float]:
-    """By accuracy at the test length; but what differs there by less than a tenth, by validation accuracy first."""
-    far, near = row["ood_accuracy"] or 0.0, row["validation_accuracy"] or 0.0
+def _rank(rows: Sequence[Row]) -> tuple[float, float, float]:
+    """Return the key to sort by: test accuracy to a tenth, then validation accuracy, then test accuracy."""
+    far, near = _mean(rows, "ood_accuracy"), _mean(rows, "validation_accuracy")
     return round(far, 1), round(near, 2), far

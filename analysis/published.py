@@ -1,4 +1,4 @@
-"""The paper's numbers: every accuracy of its tables as data, and which cell of which sweep stands beside each.
+"""The published numbers: every accuracy of the paper's tables, and the cell of a sweep that stands beside each.
 
 Accuracies are normalised: 0 is chance, 1 is perfect.
 """
@@ -16,7 +16,7 @@ from orch.tasks import Task
 
 VALIDATION, OOD = "validation", "ood"
 SPLITS = (VALIDATION, OOD)
-"""On lengths like those trained on, and at the length of the test."""
+"""Accuracy at the lengths trained on, and at the test length."""
 
 BEST_OF_RATES = "the best over three learning rates, the number of seeds not stated"
 AS_IN_MAIN = "not stated for this table; taken to be Table 1's, the best over three learning rates"
@@ -24,15 +24,17 @@ AS_IN_MAIN = "not stated for this table; taken to be Table 1's, the best over th
 
 @dataclass(frozen=True, slots=True)
 class PublishedTable:
+    """A table of the paper."""
+
     name: str
     title: str
     sweep: str
-    """The sweep whose cells stand beside it."""
+    """Sweep whose cells stand beside its numbers."""
     statistic: str
-    """What its numbers are, of several runs."""
+    """How its numbers summarise several runs."""
     test_length: int = 500
     note: str = ""
-    """What else a reader must know of ours beside it."""
+    """How our cells differ from it; empty if they do not."""
 
 
 TABLES: dict[str, PublishedTable] = {
@@ -63,7 +65,7 @@ TABLES: dict[str, PublishedTable] = {
 
 
 class Key(NamedTuple):
-    """What a number is about. What a table leaves out is the same for all of its numbers."""
+    """The model, task and settings of a number. A setting that a table leaves out is the same for all its numbers."""
 
     task: str
     model: str
@@ -85,6 +87,8 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PublishedCell:
+    """A published accuracy."""
+
     table: str
     key: Key
     split: str
@@ -97,13 +101,13 @@ _LEFT_OUT: dict[str, dict[str, str]] = {
     "frozen_parity": {"task": "modular_addition", "model": "block_diagonal", "split": OOD},
 }
 _RENAMED = {"rank": "variant"}
-# The summary says only whether there are additive terms; its numbers are those with both terms, all fifteen of them.
+# The summary table says only whether there are additive terms; all of its fifteen numbers with terms are of both.
 _VALUES = {"yes": "input+constant", "no": "none"}
 
 
 @functools.cache
 def published_cells(table: str | None = None) -> tuple[PublishedCell, ...]:
-    """Every published accuracy, table by table; or those of one table."""
+    """Return every published accuracy, table by table, or those of one table."""
     return tuple(_cell(name, row) for name in ([table] if table else TABLES) for row in _read(name))
 
 
@@ -122,7 +126,7 @@ def _cell(table: str, row: Mapping[str, str]) -> PublishedCell:
 
 
 def key_of(cell: Cell) -> Key:
-    """What a cell of ours is about, in the words of the published tables."""
+    """Return the key of one of our cells, in the words of the published tables."""
     trial = cell.example
     return Key(
         task=trial.task.name,

@@ -1,4 +1,4 @@
-"""SQL over tables in memory, by DuckDB in a sandbox: it reads what it is handed and nothing else."""
+"""SQL queries over tables in memory, run by DuckDB in a sandbox that can read nothing but these tables."""
 
 import contextlib
 import glob
@@ -13,7 +13,7 @@ from orch.analysis.sql_statement import REMEDY, Statement, parse
 from orch.core.errors import InvalidQuery, UnknownName
 
 View = Callable[[Collection[str] | None], pa.Table]
-"""Reads a table: at least those of these columns that it has, or all."""
+"""A function that reads a table, with at least these columns, or with all if given None."""
 
 READERS = {
     ".csv": "read_csv",
@@ -37,8 +37,7 @@ _NO_TABLE = re.compile(r"Table with name (.+?) does not exist")
 
 
 def run(sql: str, views: Mapping[str, View]) -> pa.Table:
-    """The answer to one statement that reads. Of the views, those it mentions are read, and of these only the columns
-    it mentions."""
+    """Run one reading statement. Only the views and columns that it mentions are read."""
     with sandbox() as connection, _explained(views):
         statement = parse(connection, sql)
         try:
@@ -52,7 +51,7 @@ def run(sql: str, views: Mapping[str, View]) -> pa.Table:
 
 @contextlib.contextmanager
 def sandbox() -> Iterator[duckdb.DuckDBPyConnection]:
-    """No files, no network, no extensions, no variables of this process, and no way to change that."""
+    """Open a connection without access to files, network, extensions or variables of this process."""
     with duckdb.connect(":memory:", config=_CLOSED) as connection:
         connection.execute("SET TimeZone = 'UTC'")
         connection.execute("SET lock_configuration = true")
@@ -73,7 +72,7 @@ def _answer(
 
 @contextlib.contextmanager
 def _explained(views: Collection[str]) -> Iterator[None]:
-    """Turns what DuckDB says into a sentence that names the remedy."""
+    """Turn errors of DuckDB into messages that name the remedy."""
     try:
         yield
     except duckdb.PermissionException:
@@ -92,7 +91,7 @@ def _explained(views: Collection[str]) -> Iterator[None]:
 
 
 def read_file(path: str) -> pa.Table:
-    """A file that the user hands over: CSV, JSON or Parquet, by its name."""
+    """Read a file of the user's: CSV, JSON or Parquet, by its ending."""
     reader = READERS.get(Path(path.lower().removesuffix(".gz")).suffix)
     if reader is None:
         raise InvalidQuery(f"{path} is of no known kind: use a file that ends in {', '.join(READERS)}")

@@ -1,8 +1,8 @@
-"""How far the published numbers are met: what was attempted in full, and what came of it.
+"""The reproduction of the published numbers: how many were attempted, and the outcome of each.
 
-Ours are better as soon as one trial is: other learning rates could only add to it. A number with finished trials that
-does not count as attempted is only begun, short of its budget or with a rate that diverged, and counted apart. What
-counts as attempted, and how a number counts once, stands in `analysis/agreement.py`.
+Our number is better as soon as one trial is: other learning rates could only improve it. A number that has finished
+trials but does not count as attempted has only begun, because its budget is not spent or a learning rate diverged; it
+is counted separately. `analysis/agreement.py` defines what counts as attempted and how a number counts once.
 """
 
 import enum
@@ -21,6 +21,8 @@ TOTAL = "total"
 
 
 class ReproductionState(enum.StrEnum):
+    """The outcome of a published number."""
+
     WITHIN = Side.WITHIN
     BETTER = Side.BETTER
     WORSE = Side.WORSE
@@ -37,50 +39,56 @@ class Reproduced:
 
     @property
     def table(self) -> str:
-        """Where it counts: the first table that has the number, even if the value of a later one is nearer."""
+        """Table that it counts in: the first with the number, even if the value of a later table is nearer."""
         return self.comparison.distinct.table
 
     @property
     def published_as_learned(self) -> bool:
+        """Whether the published model has learned the task."""
         return self.comparison.published.accuracy >= LEARNED
 
 
 @dataclass(frozen=True, slots=True)
 class TableTally:
-    """The counts of a table."""
+    """The number of published numbers of a table, by outcome."""
 
     table: str
     num_published: int
     num_within: int
     num_within_learned: int
-    """Of those within, how many are published at 0.95 or more."""
+    """Numbers within the tolerance that are published at 0.95 or more."""
     num_better: int
     num_worse: int
     num_begun: int
 
     @property
     def num_attempted(self) -> int:
+        """Numbers that were trained in full, or far enough to be judged."""
         return self.num_within + self.num_better + self.num_worse
 
 
 @dataclass(frozen=True, slots=True)
 class Reproduction:
+    """The outcome of every published number of a split, each counted once."""
+
     split: str
     tolerance: float
     cells: tuple[Reproduced, ...]
-    """In the order of the published tables."""
+    """Outcomes in the order of the published tables."""
 
     @property
     def tallies(self) -> list[TableTally]:
-        """Table by table; one whose numbers all stand in earlier tables has none."""
+        """Counts of each table; a table whose numbers all occur in earlier tables is left out."""
         tables = dict.fromkeys(each.table for each in self.cells)
         return [_tally(name, [each for each in self.cells if each.table == name]) for name in tables]
 
     @property
     def total(self) -> TableTally:
+        """Counts of all tables together."""
         return _tally(TOTAL, self.cells)
 
     def having(self, outcomes: Collection[ReproductionState]) -> list[Reproduced]:
+        """Return the numbers with one of these outcomes."""
         return [each for each in self.cells if each.outcome in outcomes]
 
     def __str__(self) -> str:
@@ -94,7 +102,7 @@ class Reproduction:
 
 
 def reproduction(comparisons: Collection[Comparison], split: str = OOD, tolerance: float = TOLERANCE) -> Reproduction:
-    """What became of each number of a split."""
+    """Determine the outcome of each published number of a split."""
     if split not in METRICS:
         raise UnknownName("split", split, METRICS)
     asked = [each for each in of_one_reading(comparisons, tolerance) if each.published.split == split]

@@ -1,4 +1,4 @@
-"""The common aggregates without SQL: finished trials by some of their settings, and what is still missing there."""
+"""Results grouped by any settings: the scores of finished trials, and how many trials are missing."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ from orch.sweeps.where import Known, matching_trials, parse_where
 MOST_NAMED = 3
 BY = ("model", "variant", "task", "modulus")
 SCORES = dict(METRICS) | {name: name for name in ("accuracy_100", "accuracy_200", "steps_trained", "seconds")}
-"""What can be summed up: the column of each metric."""
+"""Column of each metric that can be summarised."""
 
 _SUMMARY = (
     column("cells", pa.int64(), "how many cells these are: trials alike in all but the learning rate and the seeds"),
@@ -45,8 +45,10 @@ Settings = Mapping[str, Any]
 
 @dataclass
 class _Group:
+    """Trials that share the settings of a row."""
+
     rows: list[dict[str, Any]] = field(default_factory=list)
-    """Finished trials."""
+    """Rows of the finished trials."""
     cells: dict[tuple[Any, ...], None] = field(default_factory=dict)
     num_missing: int = 0
     num_failed: int = 0
@@ -60,8 +62,11 @@ def results(
     sweeps: Sequence[str] = (),
     scale: str = LAPTOP.name,
 ) -> pa.Table:
-    """A row for each combination of the settings `by`: of all trials that are finished or that a sweep on this store
-    plans, or of those of these sweeps at this scale."""
+    """Return a row for each combination of the settings `by`.
+
+    Without `sweeps`, every trial counts that is finished or that a sweep on this store plans; else the trials of these
+    sweeps at this scale.
+    """
     trials = study.trials
     known = [*(each.name for each in cell_settings(trials)), *WITHIN, VARIANT.name]
     problems = [str(UnknownName("setting", name, known)) for name in by if name not in known]
@@ -113,14 +118,14 @@ def _finished(
     settings = zip(*(map(_comparable, trials[name].to_pylist()) for name in names), strict=True)
     rows = zip(*(trials[name].to_pylist() for name in columns), strict=True)
     for values, row, config in zip(settings, rows, trials["config"].to_pylist(), strict=True):
-        told = dict(zip(names, values, strict=True)) | {VARIANT.name: variant(config)}
-        yield told, dict(zip(columns, row, strict=True))
+        known = dict(zip(names, values, strict=True)) | {VARIANT.name: variant(config)}
+        yield known, dict(zip(columns, row, strict=True))
 
 
 def _asked_here(store: Store, trials: pa.Table) -> dict[str | Waiting, Trial]:
-    """What the sweeps ever run on this store ask for.
+    """Return the trials that the sweeps run on this store ask for.
 
-    Sweeps with code of the user's are left out: looking at results must not run what a store holds.
+    Sweeps with the user's own code are left out: looking at results must not run code from a store.
     """
     found: dict[str | Waiting, Trial] = {}
     for values in store.list_json("sweeps").values():
@@ -130,13 +135,13 @@ def _asked_here(store: Store, trials: pa.Table) -> dict[str | Waiting, Trial]:
             matches = parse_where(values["where"]).matches
             asked = _asked(values["sweeps"], SCALES[values["scale"]], trials)
         except OrchError:
-            continue  # a sweep, or a setting, that is no more
+            continue  # the sweep or a setting no longer exists
         found |= {key: trial for key, trial in asked.items() if matches(trial)}
     return found
 
 
 def _asked(sweeps: Sequence[str], scale: Scale, trials: pa.Table) -> dict[str | Waiting, Trial]:
-    """Trials by id; one that waits for its learning rate has none yet."""
+    """Return the trials of these sweeps by id; a trial that waits for its learning rate has no id yet."""
     expansion = expand(sweeps, scale, Results.of_table(trials))
     found: dict[str | Waiting, Trial] = {each.id: each.trial for each in expansion.wanted.values()}
     return found | {held: held.trial for held in expansion.held if held.trial is not None}
@@ -176,7 +181,7 @@ def _row(group: _Group, names: Sequence[str], score: str) -> dict[str, Any]:
 
 
 def for_people(found: pa.Table, by: Sequence[str]) -> pa.Table:
-    """The same in fewer columns: numbers that belong together in one, and no column without anything in it."""
+    """Return the results in fewer columns: related numbers share a column, and empty columns are dropped."""
     rows = []
     for row in found.to_pylist():
         spread = "" if row["spread"] is None else f" ± {row['spread']:.2f}"

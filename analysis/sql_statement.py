@@ -1,4 +1,4 @@
-"""What a SQL statement is and what it mentions, by DuckDB's own parser: whether it may run, and what it has to read."""
+"""A SQL statement, parsed by DuckDB: whether it only reads, and which tables and columns it mentions."""
 
 import json
 import re
@@ -14,29 +14,29 @@ REMEDY = "ask the views, or hand a file over with --with name=FILE"
 
 _READING = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "PIVOT", "UNPIVOT", "DESCRIBE", "SHOW", "SUMMARIZE", "(")
 _WRITING = {"INSERT", "UPDATE", "DELETE", "MERGE", "COPY"}
-"""May stand within a WITH, whose whole then counts as a SELECT."""
+"""Writing commands that may occur within a WITH, which DuckDB then reports as a SELECT."""
 _EXPLAIN = re.compile(r"\bexplain\b(\s+analyze\b|\s*\(\s*(format|analyze)\b[^)]*\))*", re.IGNORECASE)
 _REACHING_OUT = re.compile(
     r"(read_|parquet_|duckdb_|pragma_|sniff_|python_|json_execute|glob|query|getenv|which_secret"
     r"|\w*external_resource|\w*_scan)\w*"
 )
-"""Functions that read files, what DuckDB knows of itself, or memory; the sandbox stops most of them, less politely."""
+"""Functions that read files, DuckDB's state or memory. The sandbox stops most of them with a worse message."""
 _ANY_COLUMN = {"STAR", "POSITIONAL_REFERENCE", "PIVOT", "SHOW_REF"}
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement that reads. Names are in small letters."""
+    """One reading statement. Names are in lower case."""
 
     sql: str
     tables: frozenset[str]
-    """Every table that it mentions; perhaps more."""
+    """Every table that it mentions, and possibly other names."""
     columns: frozenset[str] | None
-    """Every column that it mentions; perhaps more. None if that can be any, as with `*`."""
+    """Every column that it mentions, and possibly other names; None if any column may be meant, as with `*`."""
 
 
 def parse(connection: duckdb.DuckDBPyConnection, sql: str) -> Statement:
-    """The one statement in a text; anything but reading is refused."""
+    """Parse the one statement of a text; raise an error if it does more than read."""
     statements = connection.extract_statements(sql)
     if len(statements) != 1:
         count = f"{len(statements)} statements" if statements else "no statement"
@@ -73,7 +73,7 @@ def _refusal(word: str) -> InvalidQuery:
 
 
 def _words(sql: str) -> list[str]:
-    """The tokens, comments left out; what is not in quotes in capitals."""
+    """Return the tokens without comments, in upper case unless quoted."""
     tokens = duckdb.tokenize(sql)
     ends = [place for place, _ in tokens[1:]] + [len(sql)]
     texts = [
@@ -101,7 +101,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _may_be_any(nodes: list[dict[str, Any]], tables: frozenset[str]) -> bool:
-    """Whether columns are meant that are not mentioned: all, those two tables share, by place, or a row as a whole."""
+    """Return whether columns may be meant without being named: by `*`, NATURAL, position, or a row as a whole."""
     rows = tables | {node["alias"].lower() for node in nodes if "alias" in node and "class" not in node}
     return any(
         (kind := str(node.get("type"))) in _ANY_COLUMN

@@ -1,4 +1,4 @@
-"""A store as an analyst sees it: tables to look at, SQL to ask, trained models to load."""
+"""A study: the tables of a store for analysis, SQL queries over them, and the trained models."""
 
 import functools
 import os
@@ -7,30 +7,29 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from orch.analysis.aggregate import COLUMNS
 from orch.analysis.agreement import TOLERANCE
+from orch.analysis.board import Board
 from orch.analysis.cells import cells_schema, cells_table
 from orch.analysis.comparison import Comparison, compare
 from orch.analysis.published import OOD
 from orch.analysis.reproduction import Reproduction, reproduction
 from orch.analysis.views import COMPARISON, PLAN, PUBLISHED, comparison_table, plan_table, published_table
 from orch.core.errors import InvalidQuery, OrchError, UnknownName
-from orch.planning.plan import failed_trials, make_plan
+from orch.planning.plan import make_plan
 from orch.store import DEFAULT_STORE, SCHEMAS, Store
 from orch.store.bundled import no_results
 from orch.sweeps.scales import LAPTOP, PAPER, SCALES
-from orch.sweeps.selection import rows_by_id
 
 if TYPE_CHECKING:
     from orch.models.network import Network
 
 STORED = ("trials", "curves", "attempts")
 VIEWS = (*STORED, "cells", "published", "plan", "comparison")
-"""What `query` can be asked about."""
+"""Tables that `query` can read."""
 
 
 class Study:
-    """Every table is an Arrow table (`to_pandas()` makes it a frame), read when it is first asked for."""
+    """The results in a store. Tables are Arrow tables (`to_pandas()` converts them), read when first needed."""
 
     def __init__(self, location: str | os.PathLike[str] = DEFAULT_STORE):
         self.store = Store.open(location)
@@ -65,30 +64,33 @@ class Study:
         return published_table()
 
     def plan(self, scale: str = LAPTOP.name) -> pa.Table:
-        """Every trial of every sweep at a scale, and how far it is."""
+        """Return every trial of every sweep at a scale, with its state."""
         return plan_table(make_plan(["all"], scale, [], self.store))
 
-    def comparison(self, scale: str = LAPTOP.name) -> list[Comparison]:
-        """Every published number that a scale plans trials for, with ours beside it."""
+    def board(self, scale: str = LAPTOP.name) -> Board:
+        """Return the cells of every sweep at a scale, joined to the finished trials."""
         if scale not in SCALES:
             raise UnknownName("scale", scale, SCALES)
-        finished = rows_by_id(self.store.read("trials", COLUMNS))
-        return compare(SCALES[scale], finished, failed_trials(self.store))
+        return Board.read(self.store, SCALES[scale])
+
+    def comparison(self, scale: str = LAPTOP.name) -> list[Comparison]:
+        """Return every published number that a scale plans trials for, with ours beside it."""
+        return compare(self.board(scale))
 
     def reproduction(self, scale: str = PAPER.name, split: str = OOD, tolerance: float = TOLERANCE) -> Reproduction:
-        """How far the published numbers of a split, each counted once, are met: table by table, and cell by cell."""
+        """Determine which published numbers of a split, each counted once, are met."""
         if not self.store.exists():
             raise no_results(self.store.location)
         return reproduction(self.comparison(scale), split, tolerance)
 
     def claims(self, scale: str | None = None) -> pa.Table:
-        """The paper's claims and what becomes of each, at one scale or at every scale that has results."""
+        """Judge the paper's claims by the results at one scale, or at every scale that has results."""
         from orch.analysis.claims import ask_store, claims_table
 
         return claims_table(ask_store(self.store, scale))
 
     def model(self, trial_id: str) -> "Network":
-        """The trained network of a trial, given its id or the beginning of it."""
+        """Load the trained network of a trial, given its id or the beginning of the id."""
         from orch.training.checkpoints import parse_model
         from orch.usercode import use
         from orch.usercode.stored_code import find_for
@@ -108,13 +110,14 @@ class Study:
         return parse_model(data, f"weights/{matching[0]}.safetensors")[0]
 
     def query(self, sql: str, /, scale: str = LAPTOP.name, **tables: Any) -> pa.Table:
-        """The answer to a SQL statement over the views and over `tables`, which are Arrow tables or pandas frames.
+        """Run a SQL statement over the views and over `tables`, which are Arrow tables or pandas frames.
 
         The views `plan` and `comparison` are those of `scale`.
         """
         return self.ask(sql, scale, {name: _arrow(table) for name, table in tables.items()})
 
     def ask(self, sql: str, scale: str, tables: Mapping[str, pa.Table]) -> pa.Table:
+        """Run a SQL statement over the views at a scale and over these Arrow tables."""
         from orch.analysis.query import run
 
         taken = [name for name in tables if name.lower() in VIEWS]
@@ -125,13 +128,13 @@ class Study:
         return run(sql, views | handed)
 
     def view(self, name: str, scale: str = LAPTOP.name, columns: Collection[str] | None = None) -> pa.Table:
-        """A table by its name; of a stored one, with `columns`, no more of them than it needs to."""
+        """Return a view by name; with `columns`, a stored table is read with only these columns."""
         if name in STORED:
             schema = SCHEMAS[name]
             wanted = None if columns is None else [field for field in schema.names if field.lower() in columns]
             return self._stored(name, None if wanted is None else wanted or schema.names[:1])
         if name in ("cells", "published"):
-            return getattr(self, name)
+            return self.cells if name == "cells" else self.published
         return self.plan(scale) if name == "plan" else comparison_table(self.comparison(scale))
 
     def _stored(self, name: str, columns: list[str] | None = None) -> pa.Table:
@@ -141,7 +144,7 @@ class Study:
 
 
 def view_schema(name: str) -> pa.Schema:
-    """The columns of a view, each with its `description`."""
+    """Return the columns of a view, each with its `description`."""
     if name not in VIEWS:
         raise UnknownName("view", name, VIEWS)
     if name == "cells":

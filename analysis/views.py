@@ -1,5 +1,4 @@
-"""The tables that are not stored but follow from what is: the published numbers, the plan, the two side by side, and
-how far the one meets the other."""
+"""Tables that are computed, not stored: published numbers, plan, comparison and reproduction."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -106,14 +105,17 @@ REPRODUCED = pa.schema(
 
 
 def published_table() -> pa.Table:
+    """Return a row for each published number."""
     return to_table([_cell(each) | {"accuracy": each.accuracy} for each in published_cells()], PUBLISHED)
 
 
 def comparison_table(comparisons: Iterable[Comparison]) -> pa.Table:
+    """Return a row for each comparison."""
     return to_table(map(_comparison, comparisons), COMPARISON)
 
 
 def plan_table(plan: Plan) -> pa.Table:
+    """Return a row for each planned trial."""
     rows = [
         {
             "trial_id": planned.id or None,
@@ -134,7 +136,7 @@ def plan_table(plan: Plan) -> pa.Table:
 
 
 def tally_table(found: Reproduction) -> pa.Table:
-    """Table by table, and the total last."""
+    """Return the counts of each table, and the total in the last row."""
     names = [name for name in TALLIES.names if name != "table"]
     rows = [
         {"table": each.table} | {name: getattr(each, f"num_{name}") for name in names}
@@ -144,7 +146,7 @@ def tally_table(found: Reproduction) -> pa.Table:
 
 
 def reproduced_table(cells: Iterable[Reproduced]) -> pa.Table:
-    """A row for each number that has finished trials of ours."""
+    """Return a row for each number that has finished trials."""
     return to_table((_reproduced(each) for each in cells if each.comparison.finished), REPRODUCED)
 
 

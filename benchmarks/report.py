@@ -13,6 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from orch.analysis.board import Board
 from orch.store import Store, curve_rows, trial_row
 from orch.sweeps.registry import expand
 from orch.sweeps.result import CurvePoint, Result, StopReason
@@ -48,7 +49,7 @@ def fill(store: Store) -> None:
     """What waits for the best learning rates of others comes second; other seeds make up the number."""
     first = expand(["all"], PAPER, Results.none()).wanted
     write(store, [wanted.trial for wanted in first.values()])
-    both = expand(["all"], PAPER, Results.of(store)).wanted
+    both = expand(["all"], PAPER, Board.read(store, PAPER).results).wanted
     write(store, [wanted.trial for key, wanted in both.items() if key not in first])
     more = expand(["main"], dataclasses.replace(PAPER, seeds=(3, 4, 5)), Results.none()).wanted
     write(store, [wanted.trial for wanted in more.values()][: TRIALS - len(both)])

@@ -12,7 +12,7 @@ _MACHINES = tuple(modulus for modulus in ADDITIVE_MODULI if modulus > 2)
 
 
 def _cell(task: str, modulus: int, size: str, terms: str = "none") -> Question:
-    """Of the blocks of this size, or the full model."""
+    """Ask about the model with blocks of this size, or about the full model if it is empty."""
     return ask(task, modulus, "block_diagonal" if size else "bilinear", size, sweep="additive", additive=terms)
 
 
@@ -73,7 +73,7 @@ _SPARE_BILINEAR = Claim(
 
 
 def _help(size: str, name: str, words: str) -> Claim:
-    """Where the model without them cannot learn the task."""
+    """Return the claim that additive terms help a model that cannot learn the task without them."""
     return Claim(
         id=f"additive-terms-help-{name}",
         sentence=f"Additive terms help {words} on state machines, which are out of reach without them.",

@@ -1,17 +1,19 @@
-"""Asking the claims, all of them or some, of the paper's own numbers or of a store."""
+"""The claims of the paper, and functions that judge them by its own numbers or by the results of a store."""
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from orch.analysis.board import Board
 from orch.analysis.claims import additive_terms, frozen_network, hierarchy, other_models
 from orch.analysis.claims.claim import Claim
-from orch.analysis.claims.evidence import DEMO, SCALE_NAMES, published_evidence, store_evidence
+from orch.analysis.claims.evidence import DEMO, Evidence, board_evidence, published_evidence
 from orch.analysis.claims.verdict import Judgement, Verdict, judge
 from orch.core.errors import OrchError, UnknownName
 from orch.store.bundled import no_results
-from orch.sweeps.scales import SCALES
+from orch.sweeps.experiments import demo
+from orch.sweeps.scales import SCALES, Scale
 
 if TYPE_CHECKING:
     from orch.store import Store
@@ -22,23 +24,29 @@ CLAIMS: tuple[Claim, ...] = (
     *frozen_network.CLAIMS,
     *other_models.CLAIMS,
 )
+ASKED_SCALES: dict[str, Scale] = SCALES | {DEMO: demo.SMALL}
+"""Scales at which claims are judged. The demo has its own: its cells answer questions about the main sweep."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimsAtScale:
+    """The judgements of several claims by the results at one scale."""
+
     scale: str
     judgements: tuple[Judgement, ...]
 
     def having(self, verdict: Verdict) -> list[Judgement]:
+        """Return the judgements with this verdict."""
         return [each for each in self.judgements if each.verdict is verdict]
 
     @property
     def with_results(self) -> list[Judgement]:
+        """Judgements that rest on at least one result."""
         return [each for each in self.judgements if each.has_results]
 
     @property
     def without_results(self) -> str:
-        """The claims that nothing can be said of yet, in a sentence; empty if there are none."""
+        """A sentence that lists the claims without any results; empty if there are none."""
         claims = [each.claim for each in self.judgements if not each.has_results]
         sweeps = sorted({sweep for claim in claims for sweep in claim.sweeps})
         names = ", ".join(claim.id for claim in claims)
@@ -46,31 +54,48 @@ class ClaimsAtScale:
 
     @property
     def summary(self) -> str:
+        """The number of claims with each verdict, in words."""
         counts = Counter(each.verdict for each in self.judgements)
         return ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict)
 
 
 def ask_published(claims: Sequence[Claim] = CLAIMS) -> list[Judgement]:
+    """Judge claims by the paper's own numbers."""
     evidence = published_evidence()
     return [judge(claim, evidence) for claim in claims]
 
 
+def ask_board(board: Board, claims: Sequence[Claim] = CLAIMS) -> ClaimsAtScale:
+    """Judge claims by the results at the board's scale, even if there are none."""
+    return _judge_all(board.scale.name, claims, board_evidence(board, _sweeps(claims)))
+
+
 def ask_store(store: "Store", scale: str | None = None, claims: Sequence[Claim] = CLAIMS) -> list[ClaimsAtScale]:
-    """At one scale, or at each that has results; a scale that only proves that the machinery runs has to be named."""
-    if scale is not None and scale not in SCALE_NAMES:
-        raise UnknownName("scale", scale, SCALE_NAMES)
+    """Judge claims by a store's results at one scale, or at each scale that has results.
+
+    A sparse scale only checks that everything runs, so its results are judged only if it is named.
+    """
+    if scale is not None and scale not in ASKED_SCALES:
+        raise UnknownName("scale", scale, ASKED_SCALES)
     if not store.exists():
         raise no_results(store.location)
-    telling = [name for name in SCALE_NAMES if name == DEMO or not SCALES[name].sparse]
-    sweeps = {sweep for claim in claims for sweep in claim.sweeps}
-    found = []
-    for name in telling if scale is None else [scale]:
-        evidence = store_evidence(store, name, sweeps)
-        if scale is not None or evidence.has_results:
-            found.append(ClaimsAtScale(name, tuple(judge(claim, evidence) for claim in claims)))
+    if scale is not None:
+        return [ask_board(Board.read(store, ASKED_SCALES[scale]), claims)]
+    board = Board.read(store, demo.SMALL)
+    judged = [each for each in ASKED_SCALES.values() if not each.sparse]
+    evidence = {each.name: board_evidence(board.at(each), _sweeps(claims)) for each in judged}
+    found = [_judge_all(name, claims, each) for name, each in evidence.items() if each.has_results]
     if not found:
         raise OrchError(
-            f"{store.location} has no results that the claims ask for, at any of the scales {', '.join(telling)}:"
+            f"{store.location} has no results that the claims ask for, at any of the scales {', '.join(evidence)}:"
             " run orch sweep demo, or name a scale with --scale"
         )
     return found
+
+
+def _judge_all(scale: str, claims: Sequence[Claim], evidence: Evidence) -> ClaimsAtScale:
+    return ClaimsAtScale(scale, tuple(judge(claim, evidence) for claim in claims))
+
+
+def _sweeps(claims: Sequence[Claim]) -> set[str]:
+    return {sweep for claim in claims for sweep in claim.sweeps}

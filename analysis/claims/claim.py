@@ -1,4 +1,4 @@
-"""A claim of the paper: a sentence, and the conditions on named cells that it comes down to."""
+"""A claim of the paper: a sentence, and the conditions on named cells that it amounts to."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ TERMS = ("constant", "input", "input+constant")
 
 @dataclass(frozen=True, slots=True)
 class ClaimPart:
-    """Conditions of one kind. All that have results must hold, and at least so many must have them."""
+    """Conditions of one kind. Every condition with results must hold, and at least `at_least` of them."""
 
     title: str
     conditions: Sequence[Condition]
@@ -25,28 +25,31 @@ class ClaimPart:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Claim:
+    """A sentence of the paper and the conditions that it amounts to."""
+
     id: str
     sentence: str
     parts: tuple[ClaimPart, ...]
     note: str = ""
-    """What of the published numbers is out of scope, and what else a reader must know."""
+    """Remark for readers, such as published numbers that are out of scope."""
     readings: tuple[str, ...] = ("",)
-    """The paper leaves open which of these it means: the claim is asked of each."""
+    """Readings among which the paper leaves the choice open; the claim is judged by each."""
     published: bool = True
-    """Whether the paper gives numbers for it; a figure without numbers cannot be asked."""
+    """Whether the paper gives numbers for it, and not only a figure."""
 
     @property
     def sweeps(self) -> set[str]:
-        """Those whose results it needs."""
+        """Sweeps whose results it needs."""
         return {question.sweep for question in self._questions}
 
     @property
     def tasks(self) -> tuple[str, ...]:
+        """Tasks in scope."""
         return tuple(dict.fromkeys(question.key.task for question in self._questions))
 
     @property
     def moduli(self) -> tuple[int, ...]:
-        """In scope."""
+        """Moduli in scope."""
         return tuple(sorted({question.key.modulus for question in self._questions}))
 
     @property
@@ -66,4 +69,5 @@ def ask(
     train_examples: int = 0,
     train_length: int = 10,
 ) -> Question:
+    """Return the question how accurate a cell of a sweep is."""
     return Question(sweep, Key(task, model, variant, additive, modulus, train_examples, train_length), split)

@@ -1,7 +1,7 @@
-"""Conditions on two models, or two kinds of one: which does better.
+"""Conditions that compare two models, or two variants of one.
 
-A learning rate still to be tried can only add to an accuracy, up to 1. So what has to do well may have rates left once
-it does, and what has to do badly must have been tried with all of them.
+Further learning rates can only raise an accuracy, up to 1. So a model that has to do well may have untried rates once
+it does, but a model that has to do badly must have been trained with all of them.
 """
 
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ from orch.sweeps.selection import LEARNED
 
 @dataclass(frozen=True, slots=True)
 class Exceeds:
-    """The first is better than the second by more than the margin.
+    """Condition that the first is better than the second by more than the margin.
 
     With `needs_room` it is unclear where the second has learned already: then nothing could improve on it.
     """
@@ -56,7 +56,7 @@ class Exceeds:
 
 @dataclass(frozen=True, slots=True)
 class NoWorse:
-    """On the mean over several cells, the first are not worse than the second by more than the margin."""
+    """Condition that the mean of the first cells is at most the margin below the mean of the second cells."""
 
     first: tuple[Question, ...]
     second: tuple[Question, ...]
@@ -87,17 +87,17 @@ class NoWorse:
             outcome = ConditionState.HOLDS if settled else ConditionState.MISSING
         else:
             outcome = ConditionState.VIOLATED if all(one.settled for one, _ in known) else ConditionState.MISSING
-        told, answers = _against(first, second), [each for pair in known for each in pair]
-        return replace(finding(self, outcome, told, *answers), values=(first, second))
+        text, answers = _against(first, second), [each for pair in known for each in pair]
+        return replace(finding(self, outcome, text, *answers), values=(first, second))
 
 
 def _is_full(accuracy: float) -> bool:
-    """Whether nothing can be better by more than the margin."""
+    """Return whether no accuracy can be better by more than the margin."""
     return _difference(1.0, accuracy) <= MARGIN
 
 
 def _difference(first: float, second: float) -> float:
-    """Two decimals apart are not further apart by a float's rounding."""
+    """Return the difference without the rounding error of floats."""
     return round(first - second, 9)
 
 

@@ -1,8 +1,8 @@
-"""What a claim says of single cells: each condition holds, is violated, is unclear, or lacks results.
+"""Conditions on cells, of which claims consist: each holds, is violated, is unclear, or lacks results.
 
 A model learns a cell at 0.95 or more and fails it below 0.5, half of the way from chance to perfect; between the two it
-does neither. One that has reached a level stays above it whatever else is trained, but it has failed only once every
-learning rate was tried.
+does neither. Success is final whatever else is trained; failure counts only after every planned learning
+rate was tried.
 """
 
 import enum
@@ -15,7 +15,7 @@ from orch.sweeps.selection import LEARNED
 
 FAILED = 0.5
 MARGIN = 0.05
-"""Accuracies that differ by no more are alike."""
+"""Largest difference between accuracies that count as equal."""
 
 
 class ConditionState(enum.StrEnum):
@@ -27,14 +27,14 @@ class ConditionState(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What came of a condition."""
+    """The outcome of a condition, with its evidence."""
 
     outcome: ConditionState
     label: str
-    """Which of a part's cells it is about."""
+    """Name of the cell within its part of the claim."""
     modulus: int
-    told: str
-    """The evidence in numbers."""
+    text: str
+    """The evidence in words."""
     values: tuple[float, ...] = ()
     trial_ids: tuple[str, ...] = ()
 
@@ -54,7 +54,7 @@ class Condition(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OfOneCell:
-    """What a condition on a single cell is about."""
+    """Base of conditions on a single cell."""
 
     question: Question
     label: str
@@ -69,30 +69,34 @@ class OfOneCell:
 
 
 def has_result(answer: Answer | None) -> bool:
+    """Return whether a trial of the cell is finished."""
     return answer is not None and answer.accuracy is not None
 
 
 def accuracy_of(answer: Answer | None) -> float:
+    """Return the accuracy of an answer that has a result."""
     assert answer is not None, "asked only of what has a result"
     assert answer.accuracy is not None, "asked only of what has a result"
     return answer.accuracy
 
 
 def number(accuracy: float) -> str:
-    """Two digits, and as many more as it takes not to look like a level that was missed."""
+    """Format an accuracy with two digits, or more if rounding would show a level that it does not reach."""
     digits = 2
     while any(round(accuracy, digits) == level > accuracy for level in (LEARNED, FAILED)):
         digits += 1
     return f"{round(accuracy, digits) + 0.0:.{digits}f}"
 
 
-def finding(condition: Condition, outcome: ConditionState, told: str, *answers: Answer | None) -> Finding:
+def finding(condition: Condition, outcome: ConditionState, text: str, *answers: Answer | None) -> Finding:
+    """Return the finding of a condition from the answers that it rests on."""
     known = [answer for answer in answers if answer is not None]
     trial_ids = tuple(answer.trial_id for answer in known if answer.trial_id)
-    told += " so far" if outcome is ConditionState.MISSING else ""
-    return Finding(outcome, condition.label, condition.modulus, told, tuple(map(accuracy_of, known)), trial_ids)
+    text += " so far" if outcome is ConditionState.MISSING else ""
+    return Finding(outcome, condition.label, condition.modulus, text, tuple(map(accuracy_of, known)), trial_ids)
 
 
 def missing(condition: Condition, answers: Sequence[Answer | None]) -> Finding:
-    told = "no result yet" if any(answer is not None for answer in answers) else "not planned"
-    return Finding(ConditionState.MISSING, condition.label, condition.modulus, told)
+    """Return the finding of a condition without enough results."""
+    text = "no result yet" if any(answer is not None for answer in answers) else "not planned"
+    return Finding(ConditionState.MISSING, condition.label, condition.modulus, text)

@@ -1,4 +1,4 @@
-"""The condition on how many factors a state machine takes."""
+"""The condition on the number of factors that a state machine needs."""
 
 import math
 from collections.abc import Sequence
@@ -11,11 +11,11 @@ from orch.sweeps.selection import LEARNED
 
 @dataclass(frozen=True, slots=True)
 class NeedsMoreFactors:
-    """The larger machine is first tracked with more factors than the smaller; unclear if with as many."""
+    """Condition that the larger machine needs more factors than the smaller; unclear if both need as many."""
 
     smaller: tuple[Question, ...]
     larger: tuple[Question, ...]
-    """By number of factors, fewest first."""
+    """Questions by number of factors, the fewest first."""
     label: str
 
     @property
@@ -34,14 +34,14 @@ class NeedsMoreFactors:
         outcome = (
             ConditionState.HOLDS if few < many else ConditionState.UNCLEAR if few == many else ConditionState.VIOLATED
         )
-        told = "with " + ", then ".join(
+        text = "with " + ", then ".join(
             str(number) if math.isfinite(number) else "none suffices" for number in (few, many)
         )
-        return Finding(outcome, self.label, self.modulus, told, (), its_trials + more_trials)
+        return Finding(outcome, self.label, self.modulus, text, (), its_trials + more_trials)
 
 
 def _fewest_factors(questions: Sequence[Question], evidence: Evidence) -> tuple[float, tuple[str, ...]] | None:
-    """With which a machine is tracked, and the trials that show it; nothing while fewer might do."""
+    """Return the fewest factors that track a machine, with the trials that show it; None while fewer might suffice."""
     trials: list[str] = []
     planned = [(question, answer) for question in questions if (answer := evidence.ask(question)) is not None]
     for question, answer in planned:

@@ -1,4 +1,4 @@
-"""Claims about a frozen random network whose readout alone is trained, on parity, tested at 400 inputs."""
+"""Claims about a frozen random network of which only the readout is trained, on parity, tested at 400 inputs."""
 
 from itertools import product
 

@@ -8,22 +8,22 @@ from orch.core.errors import DamagedFile
 from orch.sweeps.selection import LEARNED
 
 OFF_HARMONIC = 0.1
-"""Angles are at harmonics if they miss the nearest by less than this, in steps of the circle; by chance it is 0.25."""
+"""Largest mean distance from a harmonic that counts as at harmonics, in steps of the circle; by chance 0.25."""
 TURNING_SHARE = 0.5
-"""And if planes that turn at all have at least this share of the readout's weight."""
+"""Least share of the readout's weight that must lie on planes that turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class AtHarmonics(OfOneCell):
-    """The planes that a trained rotation model reads turn by whole multiples of a step of the circle."""
+    """Condition that a trained rotation model turns the planes that it reads by whole steps of the circle."""
 
     def check(self, evidence: Evidence, reading: str) -> Finding:
         answer = evidence.ask(self.question)
         if answer is None or answer.accuracy is None:
             return missing(self, [answer])
         if answer.accuracy < LEARNED:
-            told = f"learned to {number(answer.accuracy)}: too little to look at its angles"
-            return Finding(ConditionState.MISSING, self.label, self.modulus, told, (answer.accuracy,))
+            text = f"learned to {number(answer.accuracy)}: too little to look at its angles"
+            return Finding(ConditionState.MISSING, self.label, self.modulus, text, (answer.accuracy,))
         for trial_id in (trial_id for trial_id, accuracy in answer.chosen if accuracy >= LEARNED):
             try:
                 rotations = evidence.rotations(trial_id, self.modulus)
@@ -32,10 +32,10 @@ class AtHarmonics(OfOneCell):
             if rotations is not None:
                 off, turning = rotations.off_harmonic, rotations.turning_share
                 holds = off < OFF_HARMONIC and turning >= TURNING_SHARE
-                told = (
+                text = (
                     f"{off:.3f} steps from a harmonic (by chance 0.25), {turning:.0%} of the readout on turning planes"
                 )
                 outcome = ConditionState.HOLDS if holds else ConditionState.VIOLATED
-                return Finding(outcome, self.label, self.modulus, told, (off, turning), (trial_id,))
-        told = "no trial of the chosen learning rate has learned it and kept its weights"
-        return Finding(ConditionState.MISSING, self.label, self.modulus, told)
+                return Finding(outcome, self.label, self.modulus, text, (off, turning), (trial_id,))
+        text = "no trial of the chosen learning rate has learned it and kept its weights"
+        return Finding(ConditionState.MISSING, self.label, self.modulus, text)

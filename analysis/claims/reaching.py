@@ -1,4 +1,4 @@
-"""Conditions on how far a model gets with one cell: it learns it, or it fails."""
+"""Conditions that a model learns a task, or that it fails."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ from orch.sweeps.selection import LEARNED
 
 @dataclass(frozen=True, slots=True)
 class Learns:
-    """At least one of these, which differ in depth alone, learns."""
+    """Condition that at least one of these cells, which differ only in depth, is learned."""
 
     questions: tuple[Question, ...]
     label: str
@@ -44,6 +44,8 @@ class Learns:
 
 @dataclass(frozen=True, slots=True)
 class Fails(OfOneCell):
+    """Condition that a cell is not learned, by far."""
+
     def check(self, evidence: Evidence, reading: str) -> Finding:
         answer = evidence.ask(self.question, reading)
         if answer is None or answer.accuracy is None:

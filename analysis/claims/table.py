@@ -1,4 +1,4 @@
-"""Judgements as rows, for programs."""
+"""Judgements as a table or as JSON, for programs."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def claims_table(asked: Iterable[ClaimsAtScale]) -> "Table":
-    """A row for each claim at each scale."""
+    """Return a row for each claim at each scale."""
     import pyarrow as pa
 
     from orch.analysis.arrow_tables import column, to_table
@@ -36,7 +36,7 @@ def claims_table(asked: Iterable[ClaimsAtScale]) -> "Table":
 
 
 def to_dict(asked: ClaimsAtScale) -> dict[str, Any]:
-    """With every finding, for JSON."""
+    """Return the judgements with every finding, as plain values for JSON."""
     return {
         "scale": asked.scale,
         "claims": [_row(asked.scale, judgement) | {"findings": _findings(judgement)} for judgement in asked.judgements],
@@ -67,7 +67,7 @@ def _findings(judgement: Judgement) -> list[dict[str, Any]]:
             "cell": finding.label,
             "modulus": finding.modulus,
             "outcome": str(finding.outcome),
-            "told": finding.told,
+            "told": finding.text,
             "values": list(finding.values),
             "trial_ids": list(finding.trial_ids),
         }

@@ -1,4 +1,4 @@
-"""What becomes of a claim, given evidence."""
+"""The verdict on a claim, given evidence."""
 
 import enum
 from dataclasses import dataclass
@@ -9,37 +9,43 @@ from orch.analysis.claims.evidence import Evidence
 
 
 class Verdict(enum.StrEnum):
+    """Whether the evidence supports a claim."""
+
     SUPPORTED = "supported"
-    """Everything that has results holds, and that is enough of it."""
+    """Every condition with results holds, and enough conditions have results."""
     CONTRADICTED = "contradicted"
-    """Something does not hold, clearly."""
+    """A condition is clearly violated."""
     NOT_ENOUGH = "not enough data"
-    """Results that it cannot do without are missing, or neither hold nor are violated."""
+    """Necessary results are missing, or a condition neither holds nor is violated."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartFindings:
+    """The findings of one part of a claim."""
+
     part: ClaimPart
     findings: tuple[Finding, ...]
 
     def having(self, *outcomes: ConditionState) -> list[Finding]:
+        """Return the findings with one of these outcomes."""
         return [finding for finding in self.findings if finding.outcome in outcomes]
 
     @property
     def num_lacking(self) -> int:
-        """How many more conditions would have to hold."""
+        """Number of further conditions that would have to hold."""
         return max(0, self.part.at_least - len(self.having(ConditionState.HOLDS)))
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimReading:
-    """A claim by one reading of the paper."""
+    """The findings of a claim by one reading of the paper."""
 
     name: str
     parts: tuple[PartFindings, ...]
 
     @property
     def verdict(self) -> Verdict:
+        """The verdict by this reading."""
         if any(each.having(ConditionState.VIOLATED) for each in self.parts):
             return Verdict.CONTRADICTED
         if any(each.num_lacking or each.having(ConditionState.UNCLEAR) for each in self.parts):
@@ -49,43 +55,47 @@ class ClaimReading:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
+    """A claim with its findings by every reading."""
+
     claim: Claim
     readings: tuple[ClaimReading, ...]
 
     @property
     def verdict(self) -> Verdict:
-        """The paper means one of the readings: it is contradicted only if each of them is."""
+        """The verdict over all readings: the paper means one of them, so all must be contradicted to contradict it."""
         verdicts = {reading.verdict for reading in self.readings}
         if Verdict.SUPPORTED in verdicts:
             return Verdict.SUPPORTED
         return Verdict.CONTRADICTED if verdicts == {Verdict.CONTRADICTED} else Verdict.NOT_ENOUGH
 
     @property
-    def telling(self) -> tuple[ClaimReading, ...]:
-        """The readings that the verdict rests on."""
+    def deciding_readings(self) -> tuple[ClaimReading, ...]:
+        """Readings that the verdict rests on."""
         return tuple(reading for reading in self.readings if reading.verdict is self.verdict)
 
     @property
     def moduli(self) -> tuple[int, ...]:
-        """That the verdict covers."""
+        """Moduli that the verdict covers."""
         decided = (ConditionState.HOLDS, ConditionState.VIOLATED)
-        findings = [finding for reading in self.telling for each in reading.parts for finding in each.having(*decided)]
+        parts = [each for reading in self.deciding_readings for each in reading.parts]
+        findings = [finding for each in parts for finding in each.having(*decided)]
         return tuple(sorted({finding.modulus for finding in findings}))
 
     @property
     def has_results(self) -> bool:
-        """Whether there is any number to show for it."""
+        """Whether any cell of the claim has a result."""
         findings = [finding for reading in self.readings for each in reading.parts for finding in each.findings]
         return any(finding.values or finding.outcome is not ConditionState.MISSING for finding in findings)
 
     @property
     def trial_ids(self) -> tuple[str, ...]:
-        """The trials whose numbers it rests on."""
+        """Trials whose results the findings rest on."""
         findings = [finding for reading in self.readings for each in reading.parts for finding in each.findings]
         return tuple(dict.fromkeys(trial_id for finding in findings for trial_id in finding.trial_ids))
 
 
 def judge(claim: Claim, evidence: Evidence) -> Judgement:
+    """Judge a claim by the evidence."""
     readings = []
     for name in claim.readings:
         parts = (

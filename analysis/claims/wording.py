@@ -6,21 +6,22 @@ from orch.analysis.claims.condition import ConditionState, Finding
 from orch.analysis.claims.verdict import ClaimReading, Judgement, PartFindings, Verdict
 
 MOST_LISTED = 4
-"""So many numbers are given one by one; of more, how many there are and what they span."""
+"""Most numbers that are listed one by one; more are given as a count and a range."""
 MOST_NAMED = 3
 
 
 def verdict_text(judgement: Judgement) -> str:
-    """Such as `supported for m = 2, 3`."""
+    """Return the verdict with the moduli that it covers, such as `supported for m = 2, 3`."""
     if judgement.verdict is Verdict.NOT_ENOUGH:
         return str(judgement.verdict)
-    told = f"{judgement.verdict} for m = {', '.join(map(str, judgement.moduli))}"
-    if len(judgement.telling) < len(judgement.readings):
-        told += f", with the state {' or '.join(reading.name for reading in judgement.telling)}"
-    return told
+    text = f"{judgement.verdict} for m = {', '.join(map(str, judgement.moduli))}"
+    if len(judgement.deciding_readings) < len(judgement.readings):
+        text += f", with the state {' or '.join(reading.name for reading in judgement.deciding_readings)}"
+    return text
 
 
 def evidence_text(judgement: Judgement) -> str:
+    """Return the evidence by every reading."""
     if len(judgement.readings) == 1:
         return _reading(judgement.readings[0])
     return ". ".join(f"State {each.name} ({each.verdict}): {_reading(each)}" for each in judgement.readings)
@@ -45,13 +46,13 @@ def _part(part: PartFindings) -> Iterator[str]:
     if part.num_lacking and lacking:
         names = [finding.label for finding in lacking[:MOST_NAMED]]
         more = [f"{len(lacking) - MOST_NAMED} more"] if len(lacking) > MOST_NAMED else []
-        reasons = " or ".join(dict.fromkeys(finding.told for finding in lacking))
+        reasons = " or ".join(dict.fromkeys(finding.text for finding in lacking))
         yield f"lacks {part.num_lacking} of {', '.join([*names, *more])} ({reasons})"
 
 
 def _listed(findings: Sequence[Finding]) -> str:
     if len(findings) <= MOST_LISTED:
-        return ", ".join(f"{finding.label} {finding.told}" for finding in findings)
+        return ", ".join(f"{finding.label} {finding.text}" for finding in findings)
     what = {1: "", 2: " differences"}
     sizes = {len(finding.values) for finding in findings}
     if len(sizes) != 1 or not sizes <= what.keys():

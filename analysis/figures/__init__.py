@@ -1,9 +1,12 @@
-"""The paper's figures and some more, drawn from a store: one file each, with a `draw` that takes plain rows.
+"""The paper's figures and further ones, drawn from a board.
 
-Nothing here touches pyplot or matplotlib's global state for longer than a drawing takes: any thread may draw.
+A figure is one file: its `draw` turns plain data into a matplotlib figure, and its `FIGURE` says for which sweeps it
+is drawn and how its data come from the board. The gallery finds every file with a `FIGURE`. Drawing is thread-safe:
+pyplot is not used, and matplotlib's global settings are changed only while a lock is held.
 """
 
-from orch.analysis.figures.gallery import Drawing, Gallery, figures
+from orch.analysis.figures.figure import Drawing
+from orch.analysis.figures.gallery import Gallery, figures
 from orch.analysis.figures.saving import save, svg_element, to_bytes
 
 __all__ = ["Drawing", "Gallery", "figures", "save", "svg_element", "to_bytes"]

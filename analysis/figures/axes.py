@@ -1,4 +1,4 @@
-"""What panels of several figures have in common: their axes, and how lines are put into them."""
+"""Axes and lines of panels, shared by several figures."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 _TIED = 0.02
 _BETWEEN_TIED = 1.3
-"""In points."""
+"""Distance between stacked lines, in points."""
 _BETWEEN_MARKERS = 0.03
-"""In decades of a logarithmic axis."""
+"""Distance between markers side by side, in decades of a logarithmic axis."""
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def accuracy_axis(axes: "Axes", lines: Iterable[Line]) -> None:
-    """Normalised accuracy upwards, with chance dashed, and with room for what these lines have below it."""
+    """Set up a vertical axis of normalised accuracy, with a dashed line at chance and room for lines below it."""
     lowest = min(line.low.min() for line in lines)
     axes.set_ylim(min(-0.14, lowest - 0.06), 1.16)
     axes.set_yticks([0, 0.5, 1], ["0", "0.5", "1"])
@@ -31,7 +31,7 @@ def accuracy_axis(axes: "Axes", lines: Iterable[Line]) -> None:
 
 
 def loss_axis(axes: "Axes", least: float, most: float) -> None:
-    """A logarithmic loss upwards."""
+    """Set up a vertical, logarithmic axis of losses."""
     from matplotlib.ticker import NullLocator
 
     low, high = math.floor(math.log10(max(least, 1e-6))), math.log10(min(max(most, 1e-5), 1e2))
@@ -45,7 +45,7 @@ def loss_axis(axes: "Axes", least: float, most: float) -> None:
 
 
 def logarithmic_axis(axes: "Axes", limits: tuple[float, float], ticks: dict[float, str]) -> None:
-    """To the right, with these ticks and no others."""
+    """Set up a horizontal, logarithmic axis with exactly these ticks."""
     from matplotlib.ticker import NullLocator
 
     axes.set_xscale("log")
@@ -55,7 +55,8 @@ def logarithmic_axis(axes: "Axes", limits: tuple[float, float], ticks: dict[floa
 
 
 def short(number: float) -> str:
-    """
+    """Abbreviate thousands.
+
     >>> short(300), short(1000), short(10_000)
     ('300', '1k', '10k')
     """
@@ -63,8 +64,11 @@ def short(number: float) -> str:
 
 
 def add_lines(axes: "Axes", lines: Sequence[Line], every: int = 1, stack: bool = True, band: bool = True) -> None:
-    """Into a panel with a logarithmic axis. So that none hides another, lines that are all but equal are stacked above
-    the first of them, and markers of one place stand side by side. `every` so many points have a marker."""
+    """Add lines to a panel with a logarithmic axis; one in `every` points has a marker.
+
+    So that none hides another, lines that are almost equal are stacked above the first of them, and markers at the same
+    place stand side by side.
+    """
     from matplotlib.transforms import ScaledTranslation
 
     inches = axes.figure.dpi_scale_trans
@@ -82,7 +86,7 @@ def add_lines(axes: "Axes", lines: Sequence[Line], every: int = 1, stack: bool =
 
 
 def _places(lines: Sequence[Line]) -> list[int]:
-    """How many earlier lines each is tied with."""
+    """Count, for each line, the earlier lines that it is almost equal to."""
     places: list[int] = []
     for number, line in enumerate(lines):
         places.append(sum(_tied(line, earlier) for earlier in lines[:number]))

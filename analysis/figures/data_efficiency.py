@@ -1,12 +1,14 @@
-"""Figure: how many training examples a model needs, from fixed training sets of ten inputs."""
+"""Figure: accuracy against the number of training examples, for fixed training sets of ten inputs."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from orch.analysis.aggregate import scored
+from orch.analysis.board import Board
 from orch.analysis.figures.axes import accuracy_axis, add_lines, logarithmic_axis, short
+from orch.analysis.figures.figure import Drawing, ReportFigure
 from orch.analysis.figures.line import Line, LinePoint, from_points
-from orch.analysis.figures.plotted_cell import PlottedCell
+from orch.analysis.figures.plotted_cell import PlottedCell, cells_to_plot
 from orch.analysis.figures.sheet import legend_of, make_sheet, moduli
 from orch.analysis.figures.style import styled
 
@@ -14,8 +16,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ALONG = ("train_examples", "steps")
-"""A model's cells differ in these."""
+"""Settings in which the cells of one line differ."""
 
+TITLE = "Accuracy at {length} inputs against the number of training examples"
 CAPTION = (
     "Accuracy at {length} inputs (0 is chance, 1 is perfect) against the number of training examples, each of"
     " {trained} inputs: the mean over seeds, within their range, with the learning rate that did best for the model in"
@@ -23,17 +26,17 @@ CAPTION = (
 )
 
 
-def lines(entries: Iterable[PlottedCell]) -> list[Line]:
-    """One for each model and task, over the sizes that are finished."""
+def lines(cells: Iterable[PlottedCell]) -> list[Line]:
+    """Return a line for each model and task, over the sizes that have finished trials."""
     return from_points(
-        LinePoint(entry, entry.trial.train_examples, [scored(row["ood_accuracy"]) for row in entry.chosen])
-        for entry in entries
+        LinePoint(cell, cell.trial.train_examples, [scored(row["ood_accuracy"]) for row in cell.chosen])
+        for cell in cells
     )
 
 
 @styled
 def draw(lines: Sequence[Line], title: str) -> "Figure":
-    """A row for each task, a column for each modulus."""
+    """Draw a row for each task and a column for each modulus."""
     tasks = {line.task.name: line.task.title_of() for line in lines}
     legend = legend_of(lines)
     columns = moduli(lines)
@@ -49,3 +52,14 @@ def draw(lines: Sequence[Line], title: str) -> "Figure":
             accuracy_axis(axes, lines)
             add_lines(axes, [line for line in lines if (line.task.name, line.task.modulus) == (task, modulus)])
     return sheet.figure
+
+
+def _drawings(board: Board, sweep: str) -> Iterator[Drawing]:
+    cells = cells_to_plot(board, sweep, ALONG)
+    trial = cells[0].trial
+    title = TITLE.format(length=trial.test_length)
+    caption = CAPTION.format(length=trial.test_length, trained=trial.max_inputs)
+    yield Drawing(sweep, title, caption, sweep, draw(lines(cells), title))
+
+
+FIGURE = ReportFigure(drawings=_drawings, sweeps=frozenset({"data-efficiency"}))

@@ -1,43 +1,46 @@
 """Figure: the largest state machine that a bilinear model tracks, by the number of its factors."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from orch.analysis.board import Board
 from orch.analysis.comparison import Comparison
+from orch.analysis.figures.figure import Drawing, ReportFigure, comparisons_of
 from orch.analysis.figures.style import FAINT, OURS, PUBLISHED, SOFT, styled
-from orch.analysis.published import OOD, PublishedCell
+from orch.analysis.published import OOD, TABLES, PublishedCell, published_cells
 from orch.sweeps.selection import LEARNED
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FULL = "full"
-"""The bilinear model, which is not factored."""
+"""Stands for the bilinear model, which is not factored."""
 
+TITLE = "Number of factors and the largest state machine tracked"
 CAPTION = (
     "The largest state machine tracked by a bilinear model of so many factors: the most states with an accuracy of"
     " {tracked} or more at {length} inputs, the best over learning rates and seeds, ours at {scale} scale. Hollow: some"
     " machines of that model have no results yet."
 )
 
-
 _WIDTH, _HEIGHT = 5.2, 3.0
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How far one number of factors goes."""
+    """The largest state machine that a model of so many factors tracks."""
 
     factors: str
     num_states: int
-    """The largest machine tracked; 0 for none."""
+    """States of the largest machine tracked; 0 for none."""
     complete: bool = True
+    """Whether every machine of that model has results."""
 
 
 def reaches(comparisons: Iterable[Comparison]) -> list[Reach]:
-    """Ours, where there are any results."""
+    """Return our reach for each number of factors that has results."""
     by_factors: dict[str, list[Comparison]] = {}
     for each in comparisons:
         if each.published.split == OOD:
@@ -52,6 +55,7 @@ def reaches(comparisons: Iterable[Comparison]) -> list[Reach]:
 
 
 def published_reaches(numbers: Iterable[PublishedCell]) -> list[Reach]:
+    """Return the published reach for each number of factors."""
     best: dict[str, int] = {}
     for number in numbers:
         if number.split == OOD:
@@ -66,7 +70,7 @@ def _factors(number: PublishedCell) -> str:
 
 @styled
 def draw(ours: Sequence[Reach], published: Sequence[Reach], num_states: Sequence[int], title: str) -> "Figure":
-    """`num_states` are the sizes of the machines that were trained here."""
+    """Draw both reaches; `num_states` are the sizes of the machines that were trained here."""
     from matplotlib.figure import Figure
 
     columns = sorted({each.factors for each in (*ours, *published)}, key=_order)
@@ -103,3 +107,14 @@ def draw(ours: Sequence[Reach], published: Sequence[Reach], num_states: Sequence
 
 def _order(factors: str) -> float:
     return float("inf") if factors == FULL else float(factors)
+
+
+def _drawings(board: Board, sweep: str) -> Iterator[Drawing]:
+    comparisons = comparisons_of(board, "factors", OOD)
+    sizes = sorted({each.published.key.modulus for each in comparisons})
+    figure = draw(reaches(comparisons), published_reaches(published_cells("factors")), sizes, TITLE)
+    caption = CAPTION.format(tracked=LEARNED, length=TABLES["factors"].test_length, scale=board.scale.name)
+    yield Drawing(sweep, TITLE, caption, sweep, figure)
+
+
+FIGURE = ReportFigure(drawings=_drawings, sweeps=frozenset({"factors"}))

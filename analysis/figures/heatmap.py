@@ -1,20 +1,25 @@
-"""Figure: a published table as a heat map, ours in each cell and the published number beneath."""
+"""Figure: Table 1 as a heat map, with our accuracy in each cell and the published one beneath it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from orch.analysis.aggregate import CellStatus
+from orch.analysis.board import Board
 from orch.analysis.comparison import Comparison
+from orch.analysis.figures.figure import Drawing, ReportFigure, comparisons_of
 from orch.analysis.figures.shade import digits, shade, text_on
 from orch.analysis.figures.sheet import TITLE_LETTER
 from orch.analysis.figures.style import FAINT, PUBLISHED, SOFT, styled
+from orch.analysis.published import OOD, TABLES, VALIDATION
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 DIFFERS = 0.1
+"""Larger differences from the published number are framed."""
 
+TITLE = "Table 1: accuracy {where}, ours and published"
 CAPTION = (
     "Accuracy {where} (0 is chance, 1 is perfect): ours in bold, the best over learning rates and seeds, on its colour;"
     " beneath it the published number. Framed: they differ by more than {differs}. *: some trials are unfinished or"
@@ -27,7 +32,7 @@ _LEFT, _TOP, _BOTTOM, _RIGHT, _BETWEEN = 1.62, 0.58, 0.46, 0.1, 0.12
 
 @styled
 def draw(comparisons: Iterable[Comparison], title: str) -> "Figure":
-    """Of one table and one split: a row for each model, a column for each modulus of each task."""
+    """Draw one table and split: a row for each model, a column for each modulus of each task."""
     from matplotlib.figure import Figure
 
     shown = list(comparisons)
@@ -87,3 +92,14 @@ def _add_cell(axes: "Axes", column: int, row: int, each: Comparison) -> None:
     middle = column + 0.5
     axes.text(middle, row + 0.31, upper, ha="center", va="center", color=colour, fontweight="bold")
     axes.text(middle, row + 0.72, digits(each.published.accuracy), ha="center", va="center", color=colour)
+
+
+def _drawings(board: Board, sweep: str) -> Iterator[Drawing]:
+    for split, where in ((VALIDATION, "at trained lengths"), (OOD, f"at {TABLES['main'].test_length} inputs")):
+        title = TITLE.format(where=where)
+        caption = CAPTION.format(where=where, differs=DIFFERS)
+        figure = draw(comparisons_of(board, "main", split), title)
+        yield Drawing(f"heatmap-{sweep}-{split}", title, caption, sweep, figure)
+
+
+FIGURE = ReportFigure(drawings=_drawings, sweeps=frozenset({"main"}), place=2)

@@ -1,14 +1,19 @@
-"""Figure: which model learns what, at a glance: models from the simplest to the most expressive, tasks beside each
-other, ours in each tile with the published number at its right end. Sizes are inches on paper."""
+"""Figure: which model learns which task, from the least to the most expressive model.
+
+Each tile shows our accuracy, with the published one at its right end. Sizes are inches on paper.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from orch.analysis.aggregate import CellStatus
+from orch.analysis.board import Board
 from orch.analysis.comparison import Comparison
+from orch.analysis.figures.figure import Drawing, ReportFigure, comparisons_of
 from orch.analysis.figures.shade import digits, shade, text_on
 from orch.analysis.figures.style import FAINT, SOFT, styled
+from orch.analysis.published import OOD, TABLES
 from orch.sweeps.selection import LEARNED
 from orch.tasks import REGISTRY
 
@@ -16,6 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+TITLE = "Which model learns what: accuracy at {length} inputs after training on 2 to 10"
 CAPTION = (
     "Accuracy at {length} inputs after training on 2 to 10 (0 is chance, 1 is perfect), the best over learning rates"
     " and seeds: ours at {scale} scale in bold, the published number at the right of the tile on its own colour. A tile"
@@ -24,7 +30,7 @@ CAPTION = (
 )
 
 MODULI = (2, 3, 5)
-"""The small ones, enough to see the hierarchy; the heat map has all that a scale plans."""
+"""Small moduli are enough to see the hierarchy; the heat map shows every modulus of the scale."""
 
 _FAMILIES: dict[str, dict[str, tuple[str, str | None]]] = {
     "more expressive  →": {
@@ -43,10 +49,10 @@ _FAMILIES: dict[str, dict[str, tuple[str, str | None]]] = {
         "Transformer": ("transformer", None),
     },
 }
-"""By what stands beside them, the rows: a model and its variant, or all of its variants."""
+"""Rows by family: each a model with its variant, or with None for the best of its variants."""
 
 _OURS, _PUBLISHED, _TALL = 0.43, 0.3, 0.25
-"""The two parts of a tile, and its height."""
+"""Widths of the two parts of a tile, and its height."""
 _BETWEEN, _BETWEEN_TASKS, _BETWEEN_FAMILIES = 0.035, 0.14, 0.12
 _LEFT, _TOP, _RIGHT, _ABOVE_KEY, _BOTTOM = 1.1, 0.8, 0.08, 0.16, 0.12
 _KEY_WIDTH = 6.85
@@ -56,14 +62,16 @@ _BLANK: dict[str, Any] = {"facecolor": "white", "edgecolor": FAINT, "hatch": "//
 
 @dataclass(frozen=True, slots=True)
 class Tile:
+    """Our accuracy and the published one for a row, a task and a modulus."""
+
     ours: float | None
     published: float
     conclusive: bool
-    """All trials are finished, or one has learned the task: more could not change what the tile says."""
+    """Whether all trials are finished or one has learned the task, so that more trials would not change the tile."""
 
 
 def tiles(comparisons: Iterable[Comparison]) -> dict[tuple[str, str, int], Tile]:
-    """By row, task and modulus, of one table and split. A row of several variants compares those that have results."""
+    """Return the tiles of one table and split by row, task and modulus. A row of variants has those with results."""
     row_of = {model: row for rows in _FAMILIES.values() for row, model in rows.items()}
     groups: dict[tuple[str, str, int], list[Comparison]] = {}
     for each in comparisons:
@@ -84,7 +92,7 @@ def _tile(group: list[Comparison]) -> Tile:
 
 @styled
 def draw(comparisons: Iterable[Comparison], title: str, scale: str) -> "Figure":
-    """Of one table and one split, ours at the scale of that name. What a scale does not plan has no tile."""
+    """Draw one table and split, ours at the scale of that name. A cell that the scale does not plan has no tile."""
     from matplotlib.figure import Figure
 
     shown = tiles(comparisons)
@@ -106,7 +114,7 @@ def draw(comparisons: Iterable[Comparison], title: str, scale: str) -> "Figure":
 
 
 def _places(columns: list[tuple[str, int]]) -> tuple[dict[tuple[str, int], float], float]:
-    """Where the tiles of each column begin, and where the last ends."""
+    """Return where the tiles of each column begin, and where the last column ends."""
     lefts, left = {}, _LEFT
     for place, (task, modulus) in enumerate(columns):
         if place:
@@ -116,6 +124,7 @@ def _places(columns: list[tuple[str, int]]) -> tuple[dict[tuple[str, int], float
 
 
 def _tops() -> Iterator[tuple[str, float]]:
+    """Yield each row with the place where its tiles begin."""
     top = _TOP
     for rows in _FAMILIES.values():
         for row in rows:
@@ -142,7 +151,7 @@ def _add_names(axes: "Axes", lefts: dict[tuple[str, int], float], tops: dict[str
 
 
 def _add_tile(axes: "Axes", left: float, top: float, tile: Tile, numbers: bool = True) -> None:
-    """Colour is for what has results."""
+    """Add a tile; only a tile with results is coloured."""
     from matplotlib.patches import FancyBboxPatch, Rectangle
 
     right, middle = left + _OURS, top + _TALL / 2
@@ -174,7 +183,7 @@ def _add_tile(axes: "Axes", left: float, top: float, tile: Tile, numbers: bool =
 
 
 def _add_key(axes: "Axes", left: float, top: float, scale: str, shown: Sequence[Tile]) -> None:
-    """What tiles mean; what none of them has is not explained."""
+    """Add the key, which explains only what at least one tile shows."""
     from matplotlib.patches import Rectangle
 
     middle, swatch, tall = top + _TALL / 2, top + 0.06, _TALL - 0.12
@@ -196,3 +205,13 @@ def _add_key(axes: "Axes", left: float, top: float, scale: str, shown: Sequence[
         axes.text(left + 5.18, middle, "no results yet", **beside)
     if any(tile.ours is not None and not tile.conclusive for tile in shown):
         axes.text(left + 6.1, middle, "* unfinished", **beside)
+
+
+def _drawings(board: Board, sweep: str) -> Iterator[Drawing]:
+    length = TABLES["main"].test_length
+    title = TITLE.format(length=length)
+    caption = CAPTION.format(length=length, scale=board.scale.name, learned=LEARNED)
+    yield Drawing("hierarchy", title, caption, sweep, draw(comparisons_of(board, "main", OOD), title, board.scale.name))
+
+
+FIGURE = ReportFigure(drawings=_drawings, sweeps=frozenset({"main"}), place=1)

@@ -1,15 +1,16 @@
-"""Figure: how training went, as validation loss and accuracy against the training step."""
+"""Figure: validation loss and accuracy against the training step."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from orch.analysis.board import Board
 from orch.analysis.figures.axes import accuracy_axis, add_lines, logarithmic_axis, loss_axis, short
-from orch.analysis.figures.line import Line, make_line
-from orch.analysis.figures.plotted_cell import PlottedCell
+from orch.analysis.figures.figure import Drawing, NothingToDraw, ReportFigure
+from orch.analysis.figures.line import Array, Line, lines_by_task, make_line
+from orch.analysis.figures.plotted_cell import PlottedCell, cells_to_plot
 from orch.analysis.figures.sheet import column_names, families, legend_of, make_sheet, moduli
 from orch.analysis.figures.style import styled
 
@@ -18,13 +19,14 @@ if TYPE_CHECKING:
     from pyarrow import Table
 
 COLUMNS = ("trial_id", "step", "validation_loss", "validation_accuracy")
-"""What is needed of the table of curves."""
+"""Columns needed from the table of curves."""
 
 _MOST_POINTS = 60
-"""Of a line: more cannot be seen."""
+"""Points of a line; more could not be distinguished."""
 _MARKER_EVERY = 20
 _LEAST_LOSS = 1e-8
 
+TITLE = "{task}: learning curves{sweep}"
 CAPTION = (
     "Validation loss and accuracy (0 is chance, 1 is perfect) against the training step, with the learning rate chosen"
     " at 100 inputs: the mean over its seeds (of the loss, the geometric mean). A seed that ended before the others"
@@ -33,15 +35,15 @@ CAPTION = (
 
 
 class Curve(NamedTuple):
-    """Of one trial, in the order of its steps."""
+    """Validation results of one trial, in the order of its steps."""
 
-    steps: NDArray
-    losses: NDArray
-    accuracies: NDArray
+    steps: Array
+    losses: Array
+    accuracies: Array
 
 
 def curves_of(curves: "Table", trial_ids: Iterable[str]) -> dict[str, Curve]:
-    """Those of these trials, out of a table that may have a million rows. What is not finite is left out."""
+    """Return the curves of these trials, from a table that may have a million rows. Non-finite values are dropped."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -62,35 +64,36 @@ def curves_of(curves: "Table", trial_ids: Iterable[str]) -> dict[str, Curve]:
     }
 
 
-def lines(entries: Iterable[PlottedCell], curves: Mapping[str, Curve]) -> tuple[list[Line], list[Line]]:
-    """Of the loss and of the accuracy, in the same order."""
+def lines(cells: Iterable[PlottedCell], curves: Mapping[str, Curve]) -> tuple[list[Line], list[Line]]:
+    """Return the lines of the loss and those of the accuracy, in the same order."""
     losses, accuracies = [], []
-    for entry in entries:
-        seeds = [curves[row["trial_id"]] for row in entry.chosen if row["trial_id"] in curves]
+    for cell in cells:
+        seeds = [curves[row["trial_id"]] for row in cell.chosen if row["trial_id"] in curves]
         if seeds:
             steps = _few(np.unique(np.concatenate([seed.steps for seed in seeds])))
             values = [np.log(np.maximum(_at(steps, seed.steps, seed.losses), _LEAST_LOSS)) for seed in seeds]
-            loss = make_line(entry, steps, values)
+            loss = make_line(cell, steps, values)
             losses.append(replace(loss, mean=np.exp(loss.mean), low=np.exp(loss.low), high=np.exp(loss.high)))
             values = [_at(steps, seed.steps, seed.accuracies) for seed in seeds]
-            accuracies.append(make_line(entry, steps, values))
+            accuracies.append(make_line(cell, steps, values))
     return losses, accuracies
 
 
-def _few(steps: NDArray) -> NDArray:
-    """About evenly apart on a logarithmic axis, the first and the last among them."""
+def _few(steps: Array) -> Array:
+    """Return steps that are about evenly spaced on a logarithmic axis, always with the first and the last."""
     places = np.searchsorted(steps, np.geomspace(steps[0], steps[-1], _MOST_POINTS))
-    return steps[np.unique(places.clip(max=len(steps) - 1))]
+    few: Array = steps[np.unique(places.clip(max=len(steps) - 1))]
+    return few
 
 
-def _at(wanted: NDArray, steps: NDArray, values: NDArray) -> NDArray:
-    """The latest value by each wanted step; before the first, the first."""
+def _at(wanted: Array, steps: Array, values: Array) -> Array:
+    """Return the latest value at each wanted step, or the first value for earlier steps."""
     return values[np.maximum(np.searchsorted(steps, wanted, side="right") - 1, 0)]
 
 
 @styled
 def draw(losses: Sequence[Line], accuracies: Sequence[Line], title: str) -> "Figure":
-    """Of one task: for each family a row of losses and one of accuracies."""
+    """Draw one task: for each family of models a row of losses and a row of accuracies."""
     rows = []
     for (family, loss), accuracy in zip(families(losses).items(), families(accuracies).values(), strict=True):
         rows += [(f"{family}\nloss", loss, legend_of(loss)), ("\naccuracy", accuracy, {})]
@@ -110,3 +113,27 @@ def draw(losses: Sequence[Line], accuracies: Sequence[Line], title: str) -> "Fig
                 loss_axis(axes, least, most)
             add_lines(axes, shown, every=_MARKER_EVERY, stack=bool(number % 2), band=False)
     return sheet.figure
+
+
+def _drawings(board: Board, sweep: str) -> Iterator[Drawing]:
+    cells = cells_to_plot(board, sweep)
+    assert board.store is not None, "curves are read from the store of the board"
+    table = board.store.read("curves", COLUMNS)
+    curves = curves_of(table, (row["trial_id"] for cell in cells for row in cell.chosen))
+    losses, accuracies = map(lines_by_task, lines(cells, curves))
+    if not losses:
+        raise NothingToDraw(f"the store has no curves of the trials of {sweep}")
+    for task in losses:
+        title = TITLE.format(
+            task=losses[task][0].task.title_of(), sweep="" if sweep in ("main", task) else f" ({sweep})"
+        )
+        yield Drawing(f"learning-{sweep}-{task}", title, CAPTION, sweep, draw(losses[task], accuracies[task], title))
+
+
+FIGURE = ReportFigure(
+    drawings=_drawings,
+    except_sweeps=frozenset(
+        {"additive", "angles", "data-efficiency", "dihedral", "factors", "frozen-parity", "param-matched"}
+    ),
+    place=4,
+)

@@ -1,15 +1,17 @@
-"""An entry: what a figure knows of one cell of a sweep."""
+"""A plotted cell: the label, the look and the results of one cell of a sweep."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from orch.analysis.board import Board, BoardCell
+from orch.analysis.figures.figure import require_results
 from orch.analysis.figures.style import distinct_looks
 from orch.core.settings import to_dict
 from orch.models.look import Look
 from orch.sweeps.cell import Cell
-from orch.sweeps.selection import Row, of_best_rate
+from orch.sweeps.selection import Row
 from orch.sweeps.trial import Trial
 from orch.tasks import Task
 
@@ -18,33 +20,38 @@ _WITHIN_A_CELL = {"task", "modulus", "model", "learning_rate", "init_seed", "dat
 
 @dataclass(frozen=True, slots=True)
 class PlottedCell:
-    """A cell with finished trials: its name and its look, the same in all figures of its sweep, and its results."""
+    """A cell with finished trials. Its label and look are the same in all figures of its sweep."""
 
     trial: Trial
-    """One of its trials."""
+    """One of its trials, as an example of its settings."""
     label: str
     look: Look
     chosen: Sequence[Row]
-    """The finished trials of the chosen learning rate, one for each seed."""
+    """Finished trials at the chosen learning rate, one for each seed."""
 
     @property
     def task(self) -> Task:
         return self.trial.task
 
 
-def entries(cells: Iterable[Cell], finished: Mapping[str, Row], along: Iterable[str] = ()) -> list[PlottedCell]:
-    """Those cells of one sweep that have finished trials, in its order. `along` are settings that a figure has as its
-    axis: cells that differ in these alone are of one line and have one label."""
+def cells_to_plot(board: Board, sweep: str, along: Iterable[str] = ()) -> list[PlottedCell]:
+    """Return the cells of a sweep that have finished trials, of which there is at least one."""
+    require_results(board, sweep)
+    return plotted_cells(board.cells(sweep), along)
+
+
+def plotted_cells(cells: Iterable[BoardCell], along: Iterable[str] = ()) -> list[PlottedCell]:
+    """Return the cells of one sweep that have finished trials, in its order.
+
+    `along` are settings that are an axis of the figure: cells that differ only in these share a label and a line.
+    """
     planned = list(cells)
-    labels = _labels(planned, {*_WITHIN_A_CELL, *along})
-    preferred = {label: cell.example.model.look_of(_variant(cell)) for label, cell in zip(labels, planned, strict=True)}
-    look_of = distinct_looks(preferred)
-    found = []
-    for label, cell in zip(labels, planned, strict=True):
-        rows = [finished[trial_id] for trial_id in cell.trial_ids if trial_id in finished]
-        if rows:
-            found.append(PlottedCell(cell.example, label, look_of[label], of_best_rate(rows)))
-    return found
+    labels = _labels([each.cell for each in planned], {*_WITHIN_A_CELL, *along})
+    labelled = list(zip(labels, planned, strict=True))
+    look_of = distinct_looks({label: each.cell.example.model.look_of(_variant(each.cell)) for label, each in labelled})
+    return [
+        PlottedCell(each.cell.example, label, look_of[label], each.chosen) for label, each in labelled if each.finished
+    ]
 
 
 def _variant(cell: Cell) -> str:
@@ -53,7 +60,7 @@ def _variant(cell: Cell) -> str:
 
 
 def _labels(cells: Sequence[Cell], aside: Collection[str]) -> list[str]:
-    """The model's name, with whatever else tells apart the cells of one panel that would have the same."""
+    """Return each model's name, followed by the settings that distinguish it from others in its panel."""
     names = []
     alike: dict[tuple[str, str, int], list[dict[str, Any]]] = defaultdict(list)
     for cell in cells:
@@ -67,8 +74,8 @@ def _labels(cells: Sequence[Cell], aside: Collection[str]) -> list[str]:
     labels = []
     for name, cell in zip(names, cells, strict=True):
         settings = _settings(cell, aside)
-        told = (f"{key.replace('_', ' ')} {settings.get(key)}" for key in sorted(differing[name]))
-        labels.append(", ".join([name, *told]))
+        words = (f"{key.replace('_', ' ')} {settings.get(key)}" for key in sorted(differing[name]))
+        labels.append(", ".join([name, *words]))
     return labels
 
 

@@ -1,4 +1,4 @@
-"""Figures as files, the same bytes for the same figure.
+"""Figures as files; the same figure gives the same bytes.
 
 Text is saved as outlines: an SVG that names fonts looks different wherever they are missing, and labels would overlap.
 """
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _METADATA = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
-"""Neither times nor versions."""
+"""Metadata without times and versions, which would make files differ."""
 
 _REFERENCES = re.compile(r'\bid="|url\(#|href="#')
 
 
 @styled
 def to_bytes(figure: "Figure", kind: str) -> bytes:
-    """`svg` or `png`."""
+    """Return a figure as a file of a kind, `svg` or `png`."""
     if kind not in _METADATA:
         raise UnknownName("kind of figure file", kind, _METADATA)
     written = io.BytesIO()
@@ -32,13 +32,13 @@ def to_bytes(figure: "Figure", kind: str) -> bytes:
 
 
 def save(figure: "Figure", path: str | Path) -> None:
-    """As SVG or PNG, by the ending of the path."""
+    """Save a figure as SVG or PNG, by the ending of the path."""
     path = Path(path)
     path.write_bytes(to_bytes(figure, path.suffix.removeprefix(".")))
 
 
 def svg_element(figure: "Figure", name: str, title: str) -> str:
-    """To stand within a page. `name` keeps its ids apart from those of the page's other figures."""
+    """Return a figure as an element of a page; `name` makes its ids differ from those of other figures."""
     text = to_bytes(figure, "svg").decode()
     element = _REFERENCES.sub(lambda match: f"{match[0]}{name}-", text[text.index("<svg") :])
     return element.replace("<svg", f'<svg role="img" aria-label="{escape(title)}"', 1)

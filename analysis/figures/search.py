@@ -1,4 +1,4 @@
-"""A search's history: what each point scored, against the training steps spent by then."""
+"""Figure of a search: the score of each point against the training steps spent so far."""
 
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @styled
 def draw_search(report: "SearchReport") -> "Figure":
-    """Finished points at their score, pruned ones at their validation accuracy; the line is the best so far."""
+    """Draw finished points at their score and pruned ones at their validation accuracy; the line is the best so far."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(5.2, 2.8), layout="constrained")

@@ -1,41 +1,45 @@
-"""What a report says, gathered from a store that may be half filled."""
+"""The contents of a report, gathered from a store whose sweeps may be unfinished."""
 
 import importlib.metadata
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from orch.analysis.aggregate import COLUMNS, CellSummary, summarise
+from orch.analysis.aggregate import CellSummary
 from orch.analysis.agreement import agreement
-from orch.analysis.claims import CLAIMS, DEMO, ClaimsAtScale, ask_store
+from orch.analysis.board import Board
+from orch.analysis.claims import CLAIMS, DEMO, ClaimsAtScale, ask_board
 from orch.analysis.comparison import Comparison, compare
 from orch.analysis.published import TABLES
 from orch.core.settings import to_dict
-from orch.planning.plan import failed_trials
 from orch.running.status import FailureGroup, read_failures
 from orch.store import Store
 from orch.store.bundled import no_results
 from orch.sweeps.cell import Cell
+from orch.sweeps.experiments import demo
 from orch.sweeps.registry import ALL, SWEEPS, resolve
-from orch.sweeps.scales import SCALES, Scale
-from orch.sweeps.selection import Results, Row
+from orch.sweeps.scales import LAPTOP, SCALES, Scale
 
-_TOLD = {"train_examples", "max_inputs", "steps", "batch_size", "test_length", "balanced"}
+_TRIAL_SETTINGS = {"train_examples", "max_inputs", "steps", "batch_size", "test_length", "balanced"}
 _WHERE_IT_RAN = ("host", "device", "threads", "mamba_kernel", "git_commit", "git_dirty", "packages")
 
 
 @dataclass(frozen=True, slots=True)
 class CellResult:
+    """A cell with its scores, as a row of a table."""
+
     cell: Cell
     summary: CellSummary
     settings: str = ""
-    """What sets it apart from other cells of the same model on the same task."""
+    """Settings that distinguish it from other cells of the same model on the same task."""
 
 
 @dataclass(frozen=True, slots=True)
 class SweepResult:
+    """A sweep with the results of its cells."""
+
     name: str
     title: str
     reproduces: str
@@ -43,14 +47,17 @@ class SweepResult:
 
     @property
     def num_planned(self) -> int:
+        """Number of trials that its cells plan."""
         return sum(each.summary.num_planned for each in self.cells)
 
     @property
     def num_done(self) -> int:
+        """Number of finished trials."""
         return sum(each.summary.num_done for each in self.cells)
 
     @property
     def num_failed(self) -> int:
+        """Number of unfinished trials whose last attempt went wrong."""
         return sum(each.summary.num_failed for each in self.cells)
 
 
@@ -73,8 +80,10 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class StudyReport:
+    """Everything that a report shows."""
+
+    board: Board
     location: str
-    scale: Scale
     made_at: datetime
     version: str
     sweeps: list[SweepResult]
@@ -84,102 +93,100 @@ class StudyReport:
     failures: list[FailureGroup]
 
     @property
+    def scale(self) -> Scale:
+        """The scale of the reported cells."""
+        return self.board.scale
+
+    @property
     def trial_ids(self) -> set[str]:
-        """All that its sweeps ask for, finished or not."""
+        """Every trial of the sweeps, finished or not."""
         return {trial_id for sweep in self.sweeps for each in sweep.cells for trial_id in each.cell.trial_ids}
 
     @property
     def num_done(self) -> int:
+        """Number of finished trials, each counted once."""
         return sum(origin.num_trials for origin in self.origins)
 
     @property
     def num_planned(self) -> int:
-        """With those that still wait for the results of others."""
-        cells = [each.cell for sweep in self.sweeps for each in sweep.cells]
-        return len(self.trial_ids) + sum(len(cell.trials) - len(cell.trial_ids) for cell in cells)
+        """Number of trials of the sweeps, including those that wait for the results of others."""
+        waiting = (each.num_waiting for sweep in self.sweeps for each in self.board.cells(sweep.name))
+        return len(self.trial_ids) + sum(waiting)
 
     @property
     def summary(self) -> str:
-        """In a line."""
+        """The report in one line."""
         names = ", ".join(sweep.name for sweep in self.sweeps)
-        told = f"{names} at {self.scale.name} scale, {self.num_done:,} of {self.num_planned:,} trials"
-        return f"{told}; {agreement(self.comparisons)}" if self.comparisons else told
+        counts = f"{names} at {self.scale.name} scale, {self.num_done:,} of {self.num_planned:,} trials"
+        return f"{counts}; {agreement(self.comparisons)}" if self.comparisons else counts
 
 
 def collect(store: Store, sweeps: Sequence[str] = (), scale: str | None = None) -> StudyReport:
-    """About these sweeps, or whatever the store was asked for; at this scale, or the one most of its trials are of."""
+    """Gather a report about these sweeps, or about those that were run on the store.
+
+    Without a scale, the report is about the scale that most of the store's trials belong to.
+    """
     if not store.exists():
         raise no_results(store.location)
-    finished = _finished(store)
-    chosen = SCALES[scale or _commonest_scale(store, finished)]
-    names = resolve(sweeps) if sweeps else _asked_for(store, chosen.name)
-    failed = failed_trials(store)
-    results = Results(lambda: finished)
-    found = [_sweep_result(name, chosen, finished, failed, results) for name in names]
+    board = Board.read(store, SCALES[scale or _commonest_scale(store)])
+    names = resolve(sweeps) if sweeps else _asked_for(store, board.scale.name)
+    found = [_sweep_result(name, board) for name in names]
     tables = [table.name for table in TABLES.values() if table.sweep in names]
     report_ids = {trial_id for sweep in found for each in sweep.cells for trial_id in each.cell.trial_ids}
     return StudyReport(
+        board=board,
         location=store.location,
-        scale=chosen,
         made_at=datetime.now(UTC),
         version=importlib.metadata.version("orch"),
         sweeps=found,
-        claims=_claims(store, chosen, names),
-        comparisons=compare(chosen, finished, failed, tables, results),
+        claims=_claims(board, names),
+        comparisons=compare(board, tables),
         origins=_origins(store, report_ids),
         failures=[group for group in read_failures(store) if not report_ids.isdisjoint(group.trial_ids)],
     )
 
 
-def _claims(store: Store, scale: Scale, sweeps: Collection[str]) -> list[ClaimsAtScale]:
-    """Those that these sweeps have something to say about. The demo is a scale of its own."""
+def _claims(board: Board, sweeps: Collection[str]) -> list[ClaimsAtScale]:
+    """Judge the claims that these sweeps have results for. The demo's claims are judged at its own scale."""
     about = [claim for claim in CLAIMS if not claim.sweeps.isdisjoint(sweeps)]
-    found = ask_store(store, scale.name, about) if about and not scale.sparse else []
-    return [*found, *(ask_store(store, DEMO) if DEMO in sweeps else [])]
+    found = [ask_board(board, about)] if about and not board.scale.sparse else []
+    return [*found, *([ask_board(board.at(demo.SMALL))] if DEMO in sweeps else [])]
 
 
-def _finished(store: Store) -> dict[str, Row]:
-    table = store.read("trials", COLUMNS)
-    columns = [column.to_pylist() for column in table.columns]
-    return {values[0]: dict(zip(COLUMNS, values, strict=True)) for values in zip(*columns, strict=True)}
-
-
-def _commonest_scale(store: Store, finished: Mapping[str, Row]) -> str:
-    counts = dict.fromkeys(SCALES, 0)
+def _commonest_scale(store: Store) -> str:
+    """Return the scale that most finished trials were asked for at."""
+    done, counts = store.done(), dict.fromkeys(SCALES, 0)
     for values in store.list_json("sweeps").values():
         if values["scale"] in counts:
-            counts[values["scale"]] += 1 + sum(trial_id in finished for trial_id in values["seconds"])
-    return max(counts, key=counts.__getitem__) if any(counts.values()) else "laptop"
+            counts[values["scale"]] += 1 + sum(trial_id in done for trial_id in values["seconds"])
+    return max(counts, key=counts.__getitem__) if any(counts.values()) else LAPTOP.name
 
 
 def _asked_for(store: Store, scale: str) -> list[str]:
-    """The sweeps that were run on this store at a scale; if that is not on record, all."""
+    """Return the sweeps that were run on this store at a scale; all of them if there is no record of any."""
     asked = [values["sweeps"] for values in store.list_json("sweeps").values() if values["scale"] == scale]
-    # A sweep of the user's own is reported when its file is named: code that lies in a store is not run for a report.
+    # A sweep of the user's own is reported only when its file is named: a report must not run code from a store.
     known = [name for names in asked for name in names if name == ALL or name in SWEEPS]
     return sorted(resolve(known)) or resolve([ALL])
 
 
-def _sweep_result(
-    name: str, scale: Scale, finished: Mapping[str, Row], failed: Collection[str], results: Results
-) -> SweepResult:
-    found = list(SWEEPS[name].cells(scale, results))
-    cells = []
-    for cell, settings in zip(found, _telling_settings(found), strict=True):
-        rows = [finished[trial_id] for trial_id in cell.trial_ids if trial_id in finished]
-        num_failed = sum(trial_id in failed and trial_id not in finished for trial_id in cell.trial_ids)
-        cells.append(CellResult(cell, summarise(rows, len(cell.trials), num_failed), settings))
+def _sweep_result(name: str, board: Board) -> SweepResult:
+    found = board.cells(name)
+    settings = _telling_settings([each.cell for each in found])
+    cells = [CellResult(each.cell, each.summary, text) for each, text in zip(found, settings, strict=True)]
     return SweepResult(name, SWEEPS[name].title, SWEEPS[name].reproduces, cells)
 
 
 def _telling_settings(cells: Sequence[Cell]) -> list[str]:
-    """For each cell the settings in which it differs from another of the same model, variant and task."""
-    alike: dict[Any, list[int]] = {}
+    """Return, for each cell, the settings in which it differs from another of the same model, variant and task."""
+    alike: dict[Hashable, list[int]] = {}
     described = []
     for position, cell in enumerate(cells):
         trial = cell.example
         alike.setdefault((trial.model.name, cell.variant, trial.task), []).append(position)
-        described.append(to_dict(trial.model) | {key: value for key, value in to_dict(trial).items() if key in _TOLD})
+        described.append(
+            to_dict(trial.model) | {key: value for key, value in to_dict(trial).items() if key in _TRIAL_SETTINGS}
+        )
     texts = [""] * len(cells)
     for group in alike.values():
         names = [name for name in described[group[0]] if len({str(described[each][name]) for each in group}) > 1]
@@ -189,7 +196,7 @@ def _telling_settings(cells: Sequence[Cell]) -> list[str]:
 
 
 def _origins(store: Store, trial_ids: Collection[str]) -> list[Origin]:
-    """Where the trials ran, the busiest first."""
+    """Return where the trials ran, the origin of most trials first."""
     import pyarrow as pa
 
     table = store.read("trials", ["trial_id", *_WHERE_IT_RAN, "seconds", "finished_at"])

@@ -129,11 +129,11 @@ def run(requests: Sequence[Any], store_location: str, given: dict[str, Any]) -> 
     if summary.stopped:
         click.echo(f"stopped: {summary.stopped}; {summary.left:,} trials are left: orch resume goes on")
     if summary.trial_ids and len(summary.trial_ids) <= SMALL_SWEEP:
-        from orch.analysis.length_table import length_rows
+        from orch.analysis.length_table import TITLE, length_rows
         from orch.cli._tables import print_rows
 
         if rows := length_rows(opened, summary.trial_ids):
-            print_rows(rows, title="Accuracy by number of inputs (0 chance, 1 perfect), the best learning rate of each")
+            print_rows(rows, title=TITLE)
     if summary.stopped == "interrupted":
         sys.exit(130)
     if summary.failed or summary.left:

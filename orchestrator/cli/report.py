@@ -82,7 +82,7 @@ def report(
     if kind == "html" or figures is not None:
         from orch.analysis.figures import figures as draw_figures
 
-        gallery = draw_figures(opened, found.scale, [sweep.name for sweep in found.sweeps])
+        gallery = draw_figures(found.board, [sweep.name for sweep in found.sweeps])
         if figures is not None:
             click.echo(f"{write_figures(figures, gallery):,} figures in {figures}", err=True)
         if kind == "html":

@@ -18,24 +18,22 @@ def sweeps(store: str, as_json: bool) -> None:
     \b
     Example: orch sweeps --store runs
     """
+    from orch.analysis.board import Board
     from orch.analysis.coverage import num_covered
     from orch.cli._tables import print_rows
     from orch.store import Store
     from orch.sweeps.registry import SWEEPS, expand
     from orch.sweeps.scales import PAPER, SCALES
-    from orch.sweeps.selection import Results
 
-    opened = Store.open(store)
-    done = opened.done() if opened.exists() else set()
-    results = Results.of(opened)
+    board = Board.read(Store.open(store), PAPER)
     rows: list[dict[str, Any]] = []
     for name, sweep in sorted(SWEEPS.items()):
         row: dict[str, Any] = {"sweep": name, "title": sweep.title, "reproduces": sweep.reproduces}
         row["published cells"] = num_covered(PAPER, [name])
         for scale in SCALES.values():
-            expansion = expand([name], scale, results)
+            expansion = expand([name], scale, board.results)
             num_trials = len(expansion.wanted) + expansion.waiting.total()
-            row[scale.name] = {"trials": num_trials, "done": len(expansion.wanted.keys() & done)}
+            row[scale.name] = {"trials": num_trials, "done": len(expansion.wanted.keys() & board.finished.keys())}
         rows.append(row)
     if as_json:
         click.echo(json.dumps(rows, indent=2))

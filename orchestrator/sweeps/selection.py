@@ -1,8 +1,8 @@
-"""The one place where the best learning rate is chosen, for sweeps that go on from it and for tables that report it.
+"""The choice of the best learning rate, made only here, for sweeps that continue with it and tables that report it.
 
-The paper leaves open what "best" means. Here it is the mean accuracy at 100 inputs over the seeds, and where that is
-equal, at 200: well beyond the lengths trained on, so that it prefers what generalises, and not the length that tables
-report, so that the choice is not made on the test.
+The paper leaves open what "best" means. Here it is the highest mean accuracy over the seeds at 100 inputs, and of equal
+means the highest at 200. These lengths are well beyond those trained on, so the choice prefers models that generalise,
+and they are not the length that tables report, so it is not made on the test.
 """
 
 import functools
@@ -17,15 +17,13 @@ from orch.sweeps.trial import Trial
 if TYPE_CHECKING:
     from pyarrow import Table
 
-    from orch.store import Store
-
 LEARNED = 0.95
-"""From this accuracy on a model has learned a task; at the test length, it holds there."""
+"""Lowest accuracy at which a model counts as having learned a task."""
 NOT_KNOWN = 0.0
-"""Stands for the learning rate of a trial that waits for it; no trial can run with it."""
+"""Learning rate of a trial that waits for its learning rate to be chosen; no trial can run with it."""
 
 Row = Mapping[str, Any]
-"""A finished trial: at least `COLUMNS`."""
+"""A finished trial, with at least the columns `COLUMNS`."""
 
 COLUMNS = [
     "trial_id",
@@ -40,10 +38,11 @@ COLUMNS = [
 
 
 def best_learning_rate(rows: Iterable[Row]) -> float:
-    """Of a cell's finished rows, the rate with the highest mean accuracy at 100 inputs.
+    """Return the learning rate with the highest mean accuracy at 100 inputs, given the finished rows of a cell.
 
-    Ties go to the higher mean at 200 inputs, to the higher mean validation accuracy, then to the smaller rate, which
-    holds at greater lengths more often. A trial that diverged counts as it scored, and one without a score as chance.
+    Ties go to the higher mean at 200 inputs, then to the higher mean validation accuracy, then to the smaller rate,
+    which more often stays accurate at greater lengths. A trial that diverged counts with its score, and a trial without
+    a score counts as chance.
     """
     by_rate: dict[float, list[Row]] = {}
     for row in rows:
@@ -57,8 +56,8 @@ def best_learning_rate(rows: Iterable[Row]) -> float:
     return max(by_rate, key=merit)
 
 
-def of_best_rate(rows: Sequence[Row]) -> list[Row]:
-    """Of a cell's finished rows, those with its best learning rate."""
+def rows_of_best_rate(rows: Sequence[Row]) -> list[Row]:
+    """Return the finished rows of a cell that were trained at its best learning rate."""
     rate = best_learning_rate(rows)
     return [row for row in rows if row["learning_rate"] == rate]
 
@@ -71,33 +70,28 @@ def _mean(rows: Sequence[Row], name: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """In place of an answer, while trials that it needs are unfinished; yielded by a sweep, in place of a trial."""
+    """Stands for a learning rate, or for a trial with that rate, while trials that decide it are unfinished."""
 
     reason: str
-    """What it waits for."""
+    """What is waited for."""
     trial: Trial | None = None
-    """The trial that waits, all but its learning rate known."""
+    """The waiting trial, with every setting but its learning rate."""
 
 
 class Results:
-    """What a sweep may ask of finished trials."""
+    """Finished trials, as far as a sweep may ask about them."""
 
     def __init__(self, load: Callable[[], Mapping[str, Row]]):
         self._load = load
 
     @classmethod
     def none(cls) -> "Results":
-        """Nothing is finished."""
+        """Return results without any finished trial."""
         return cls(dict)
 
     @classmethod
-    def of(cls, store: "Store") -> "Results":
-        """A store's, read when first asked for."""
-        return cls(lambda: rows_by_id(store.read("trials", columns=COLUMNS)) if store.exists() else {})
-
-    @classmethod
     def of_table(cls, trials: "Table") -> "Results":
-        """Those of a table that was read already and has `COLUMNS` among its columns."""
+        """Return the results in a table of trials that has at least the columns `COLUMNS`."""
         return cls(lambda: rows_by_id(trials.select(COLUMNS)))
 
     @functools.cached_property
@@ -105,12 +99,15 @@ class Results:
         return self._load()
 
     def accuracy(self, trial: Trial) -> float | None:
-        """At the trial's test length; None while it is unfinished, chance if it has no score."""
+        """Return a trial's accuracy at its test length: None while it is unfinished, chance if it has no score."""
         row = self._rows.get(trial.id)
         return None if row is None else _mean([row], "ood_accuracy")
 
     def best_learning_rate(self, cell: Iterable[Trial | Waiting], sweep: str = "") -> float | Waiting:
-        """Among these trials of a sweep, which differ in learning rate and seed; or what it waits for."""
+        """Return the best rate of trials that differ only in rate and seed, or `Waiting` if some are unfinished.
+
+        `sweep` is the sweep that the trials belong to, for the message about what is waited for.
+        """
         trials = list(cell)
         known = [trial for trial in trials if isinstance(trial, Trial)]
         finished = [self._rows[trial.id] for trial in known if trial.id in self._rows]
@@ -121,7 +118,7 @@ class Results:
 
 
 def rows_by_id(trials: "Table") -> dict[str, Row]:
-    """Finished trials, each by its id."""
+    """Return the rows of a table of trials by trial id."""
     names, columns = trials.column_names, [column.to_pylist() for column in trials.columns]
     rows = (dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True))
     return {row["trial_id"]: row for row in rows}

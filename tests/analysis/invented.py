@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from orch.analysis.board import Board
 from orch.analysis.comparison import compare
 from orch.sweeps.scales import Scale
 
@@ -25,7 +26,7 @@ def invented_results(scale: Scale) -> dict[str, dict[str, Any]]:
     """Every trial beside a published number, finished with that very number; of two numbers, with the first."""
     finished: dict[str, dict[str, Any]] = {}
     seen: set[tuple[str, str]] = set()
-    for each in compare(scale, {}):
+    for each in compare(Board(scale)):
         metric = {"validation": "validation_accuracy", "ood": "ood_accuracy"}[each.published.split]
         rates = sorted(each.learning_rates, reverse=True)  # as the scales list them
         num_seeds = len(each.trial_ids) // len(rates)

@@ -14,10 +14,11 @@ from click.testing import CliRunner
 from safetensors.numpy import save
 
 from orch import analysis
+from orch.analysis.board import Board
 from orch.analysis.claims import CLAIMS, DEMO, Claim, Verdict, ask_published, ask_store, evidence_text, verdict_text
 from orch.analysis.claims.comparing import Exceeds, NoWorse
 from orch.analysis.claims.condition import ConditionState, number
-from orch.analysis.claims.evidence import Answer, Evidence, Question, store_evidence
+from orch.analysis.claims.evidence import Answer, Evidence, Question, board_evidence
 from orch.analysis.claims.verdict import Judgement, judge
 from orch.analysis.figures import figures
 from orch.analysis.published import Key
@@ -87,8 +88,8 @@ def test_only_the_two_figures_without_numbers_are_exempt():
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.id)
-def test_every_cell_of_a_claim_is_planned_at_paper_scale_and_laptop_scale_can_decide_it(claim, tmp_path):
-    paper, laptop = (store_evidence(Store.open(tmp_path), scale.name, claim.sweeps) for scale in (PAPER, LAPTOP))
+def test_every_cell_of_a_claim_is_planned_at_paper_scale_and_laptop_scale_can_decide_it(claim):
+    paper, laptop = (board_evidence(Board(scale), claim.sweeps) for scale in (PAPER, LAPTOP))
     assert all(paper.ask(question, reading) for question in questions(claim) for reading in claim.readings)
     for part in claim.parts:
         able = [
@@ -335,7 +336,7 @@ def test_a_scale_is_asked_where_it_has_results(demo_store, tmp_path):
 
 def test_the_report_tells_the_claims_before_the_tables(demo_store):
     report = collect(demo_store, ["demo"], "laptop")
-    text = page(report, figures(demo_store, report.scale, ["demo"]))
+    text = page(report, figures(report.board, ["demo"]))
     assert 0 < text.index('id="claims"') < text.index('id="results"')
     assert "✓ supported for m = 2, 3" in text
     assert "At demo scale: 6 supported" in text

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 
@@ -22,9 +22,11 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from orch.analysis.angles import Rotations
+from orch.analysis.board import Board
 from orch.analysis.comparison import compare
 from orch.analysis.figures import (
     Gallery,
+    angles,
     axes,
     factors,
     figures,
@@ -32,13 +34,12 @@ from orch.analysis.figures import (
     hierarchy,
     learning,
     lengths,
-    rotation_angles,
     save,
     shade,
     svg_element,
 )
 from orch.analysis.figures import data_efficiency as efficiency
-from orch.analysis.figures.plotted_cell import PlottedCell, entries
+from orch.analysis.figures.plotted_cell import PlottedCell, plotted_cells
 from orch.analysis.figures.saving import to_bytes
 from orch.analysis.figures.style import TEXT_SIZE, distinct_looks
 from orch.analysis.published import OOD, published_cells
@@ -79,8 +80,8 @@ def write(store: Store, results: Iterable[Result]) -> None:
 
 
 def trials_of(sweep: str, scale: Scale, store: Store) -> list[Trial]:
-    cells = SWEEPS[sweep].cells(scale, Results.of(store))
-    return [trial for cell in cells for trial in cell.trials if isinstance(trial, Trial)]
+    cells = Board.read(store, scale).cells(sweep)
+    return [trial for each in cells for trial in each.cell.trials if isinstance(trial, Trial)]
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +99,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 @pytest.fixture(scope="module")
 def gallery(store: Store) -> Gallery:
-    return figures(store, SMOKE, SWEEPS_WITH_FIGURES)
+    return figures(Board.read(store, SMOKE), SWEEPS_WITH_FIGURES)
 
 
 def finished_rows(cells: Iterable[Cell]) -> dict[str, Row]:
@@ -115,29 +116,33 @@ def finished_rows(cells: Iterable[Cell]) -> dict[str, Row]:
     return found
 
 
+def plotted(cells: Iterable[Cell], finished: Mapping[str, Row], along: Iterable[str] = ()) -> list[PlottedCell]:
+    return plotted_cells(map(Board(PAPER, finished).join, cells), along)
+
+
 def paper_figures() -> Iterator[tuple[str, Figure]]:
     """The fullest of each kind: as many models and moduli as the paper has."""
     cells = list(main_sweep.cells(PAPER, Results.none()))
     finished = finished_rows(cells)
-    of_addition = [entry for entry in entries(cells, finished) if entry.task.name == "modular_addition"]
+    of_addition = [entry for entry in plotted(cells, finished) if entry.task.name == "modular_addition"]
     yield "lengths", lengths.draw(lengths.lines(of_addition), "Modular addition: accuracy against length")
     chosen = [row["trial_id"] for entry in of_addition for row in entry.chosen]
     losses = np.geomspace(3, 1e-5, 8)
     curves = {trial_id: learning.Curve(np.geomspace(100, 1e5, 8), losses, 1 - losses / 3) for trial_id in chosen}
     yield "learning", learning.draw(*learning.lines(of_addition, curves), "Modular addition: learning curves")
-    comparisons = [each for each in compare(PAPER, finished, (), ["main"]) if each.published.split == OOD]
+    comparisons = [each for each in compare(Board(PAPER, finished), ["main"]) if each.published.split == OOD]
     yield "heatmap", heatmap.draw(comparisons, "Table 1")
-    halves = compare(PAPER, dict(list(finished.items())[::4]), (), ["main"])
+    halves = compare(Board(PAPER, dict(list(finished.items())[::4])), ["main"])
     unfinished = [each for each in halves if each.published.split == OOD]
     yield "hierarchy", hierarchy.draw(unfinished, "Which model learns what", PAPER.name)
     results = Results(lambda: finished)
     sized = list(SWEEPS["data-efficiency"].cells(PAPER, results))
-    points = efficiency.lines(entries(sized, finished_rows(sized), efficiency.ALONG))
+    points = efficiency.lines(plotted(sized, finished_rows(sized), efficiency.ALONG))
     yield "data efficiency", efficiency.draw(points, "Accuracy at 500 inputs")
     published = factors.published_reaches(published_cells("factors"))
     yield "factors", factors.draw(published[:5], published, (2, 3, 5), "Factors")
     turns = 2 * np.pi / 10 * np.outer(np.arange(10), np.arange(-10, 10))
-    yield "angles", rotation_angles.draw(Rotations(turns, turns[1] / 0.6283, np.linspace(2, 1, 20)), "Angles")
+    yield "angles", angles.draw(Rotations(turns, turns[1] / 0.6283, np.linspace(2, 1, 20)), "Angles")
 
 
 @pytest.fixture(scope="module")
@@ -172,7 +177,7 @@ def test_a_store_with_all_sweeps_has_every_figure(gallery: Gallery) -> None:
 
 
 def test_an_empty_store_has_no_figure_and_says_why(tmp_path: Path) -> None:
-    found = figures(Store.open(tmp_path / "none"), SMOKE, SWEEPS_WITH_FIGURES)
+    found = figures(Board.read(Store.open(tmp_path / "none"), SMOKE), SWEEPS_WITH_FIGURES)
     assert found.drawings == []
     assert found.left_out["learning-main"] == "no trial of main is finished at smoke scale"
     assert len(found.left_out) == 9
@@ -181,7 +186,7 @@ def test_an_empty_store_has_no_figure_and_says_why(tmp_path: Path) -> None:
 def test_a_single_finished_trial_is_enough_for_a_figure(tmp_path: Path) -> None:
     store = Store.open(tmp_path / "runs")
     write(store, [invented_result(trials_of("main", SMOKE, store)[0])])
-    found = figures(store, SMOKE, ["main", "angles"])
+    found = figures(Board.read(store, SMOKE), ["main", "angles"])
     assert {"lengths-main-modular_addition", "learning-main-modular_addition", "heatmap-main-ood"} < {
         drawing.name for drawing in found.drawings
     }
@@ -194,15 +199,15 @@ def test_without_weights_or_with_damaged_ones_the_angles_are_left_out(tmp_path: 
     store = Store.open(tmp_path / "runs")
     [trial] = trials_of("angles", SMOKE, store)
     write(store, [invented_result(trial)])
-    assert "kept its weights" in figures(store, SMOKE, ["angles"]).left_out["angles"]
+    assert "kept its weights" in figures(Board.read(store, SMOKE), ["angles"]).left_out["angles"]
     store.put_weights(trial.id, b"nonsense")
-    assert "is damaged" in figures(store, SMOKE, ["angles"]).left_out["angles"]
+    assert "is damaged" in figures(Board.read(store, SMOKE), ["angles"]).left_out["angles"]
 
 
 def test_the_demo_has_a_line_for_each_of_its_models(tmp_path: Path) -> None:
     store = Store.open(tmp_path / "runs")
     write(store, map(invented_result, trials_of("demo", SMOKE, store)))
-    found = {drawing.name: drawing for drawing in figures(store, SMOKE, ["demo"]).drawings}
+    found = {drawing.name: drawing for drawing in figures(Board.read(store, SMOKE), ["demo"]).drawings}
     texts = {text for text, *_ in visible_texts(found["lengths-demo-modular_addition"].figure)}
     models = {"Bilinear", "Block 1 (real diagonal)", "Block 2", "LSTM", "Transformer (1 layer)"}
     assert {*models, "Parity", "m = 3"} <= texts
@@ -220,7 +225,7 @@ def test_the_chosen_learning_rate_is_drawn_with_the_range_of_its_seeds() -> None
         curve = [{"length": 10, "accuracy": 1.0}, {"length": 500, "accuracy": score}]
         row = invented_row(trial.id, trial.learning_rate, trial.init_seed, accuracy_100=score, length_curve=curve)
         finished[trial.id] = row
-    [line] = lengths.lines(entries([cell], finished))
+    [line] = lengths.lines(plotted([cell], finished))
     assert list(line.x) == [10, 500]
     assert list(line.mean) == pytest.approx([1, 0.3])
     assert (line.low[1], line.high[1]) == pytest.approx((0, 0.6))
@@ -230,7 +235,7 @@ def test_a_length_without_a_score_counts_as_chance() -> None:
     [cell] = [cell for cell in main_sweep.cells(SMOKE, Results.none()) if _is(cell, "rnn", "modular_addition", 2)]
     curve = [{"length": 10, "accuracy": None}, {"length": 500, "accuracy": math.nan}]
     row = invented_row(cell.trial_ids[0], stop_reason="diverged", length_curve=curve)
-    [line] = lengths.lines(entries([cell], {row["trial_id"]: row}))
+    [line] = lengths.lines(plotted([cell], {row["trial_id"]: row}))
     assert list(line.mean) == [0, 0]
 
 
@@ -242,17 +247,17 @@ def _is(cell: Cell, model: str, task: str, modulus: int) -> bool:
 def test_cells_that_differ_in_a_setting_alone_are_told_apart_by_it() -> None:
     task, model = PAPER.task("modular_addition", 2), PAPER.model("bilinear")
     cells = [PAPER.cell(task, model, batch_size=size) for size in (32, 64)] + [PAPER.cell(task, PAPER.model("lstm"))]
-    found = entries(cells, finished_rows(cells))
+    found = plotted(cells, finished_rows(cells))
     assert [entry.label for entry in found] == ["Bilinear, batch size 32", "Bilinear, batch size 64", "LSTM"]
     assert len({entry.look for entry in found}) == 3
-    assert [entry.label for entry in entries(cells[1:], finished_rows(cells))] == ["Bilinear", "LSTM"]
+    assert [entry.label for entry in plotted(cells[1:], finished_rows(cells))] == ["Bilinear", "LSTM"]
 
 
 def test_sizes_of_training_sets_are_points_of_one_line() -> None:
     task, model = PAPER.task("modular_addition", 2), PAPER.model("bilinear")
     same = {"learning_rates": [1e-3], "min_inputs": 10}
     cells = [PAPER.cell(task, model, train_examples=size, steps=size, **same) for size in (300, 100)]
-    [line] = efficiency.lines(entries(cells, finished_rows(cells), efficiency.ALONG))
+    [line] = efficiency.lines(plotted(cells, finished_rows(cells), efficiency.ALONG))
     assert list(line.x) == [100, 300]
     assert list(line.high) == pytest.approx([1 / 6, 0])
 
@@ -277,7 +282,7 @@ def test_curves_are_sorted_and_what_is_not_finite_is_left_out() -> None:
 
 def two_seeds() -> PlottedCell:
     cell = PAPER.cell(PAPER.task("modular_addition", 2), PAPER.model("lstm"), learning_rates=[1e-3])
-    return dataclasses.replace(entries([cell], finished_rows([cell]))[0], chosen=[{"trial_id": "a"}, {"trial_id": "b"}])
+    return dataclasses.replace(plotted([cell], finished_rows([cell]))[0], chosen=[{"trial_id": "a"}, {"trial_id": "b"}])
 
 
 def test_a_seed_that_stopped_early_stays_where_it_was() -> None:
@@ -305,24 +310,24 @@ def test_the_published_factors_reach_as_far_as_published() -> None:
 
 
 def test_our_reach_is_the_largest_machine_tracked_and_says_when_it_may_be_larger() -> None:
-    planned = compare(PAPER, {}, (), ["factors"])
+    planned = compare(Board(PAPER), ["factors"])
     scores = {("4", 2): 1.0, ("4", 3): 0.95, ("4", 5): 0.94, ("8", 2): 0.2}
     finished = {
         each.trial_ids[0]: invented_row(each.trial_ids[0], ood_accuracy=score)
         for each in planned
         if (score := scores.get((each.published.key.variant, each.published.key.modulus))) is not None
     }
-    comparisons = compare(PAPER, finished, (), ["factors"])
+    comparisons = compare(Board(PAPER, finished), ["factors"])
     assert factors.reaches(comparisons) == [factors.Reach("4", 3, False), factors.Reach("8", 0, False)]
     up_to_five = [each for each in comparisons if each.published.key.modulus <= 5]
     assert factors.reaches(up_to_five)[0] == factors.Reach("4", 3, True)
 
 
 def test_a_heat_map_shows_ours_above_the_published_number_and_marks_what_is_missing() -> None:
-    [bilinear, *_] = planned = [each for each in compare(SMOKE, {}, (), ["main"]) if each.published.split == OOD]
+    [bilinear, *_] = planned = [each for each in compare(Board(SMOKE), ["main"]) if each.published.split == OOD]
     [trial_id] = bilinear.trial_ids
     finished = {trial_id: invented_row(trial_id, ood_accuracy=0.123, stop_reason="diverged")}
-    shown = [each for each in compare(SMOKE, finished, (), ["main"]) if each.published.split == OOD][:2]
+    shown = [each for each in compare(Board(SMOKE, finished), ["main"]) if each.published.split == OOD][:2]
     assert shown[0].published == planned[0].published
     texts = [text for text, *_ in visible_texts(heatmap.draw(shown, "Title"))]
     assert {"0.12*", "–", "1.00", "Bilinear", "Modular addition"} <= set(texts)
@@ -332,11 +337,11 @@ def tiles(scale: Scale, scores: dict[tuple[str, str], float], fewer: int = 0) ->
     """Of parity, by row: models and variants with these scores, and so many trials of each not finished."""
     finished = {
         trial_id: invented_row(trial_id, ood_accuracy=scores[each.published.key.model, each.published.key.variant])
-        for each in compare(scale, {}, (), ["main"])
+        for each in compare(Board(scale), ["main"])
         if (each.published.key.model, each.published.key.variant) in scores
         for trial_id in each.trial_ids[fewer:]
     }
-    compared = [each for each in compare(scale, finished, (), ["main"]) if each.published.split == OOD]
+    compared = [each for each in compare(Board(scale, finished), ["main"]) if each.published.split == OOD]
     found = hierarchy.tiles(compared)
     assert {modulus for *_, modulus in found} == {2, 3, 5}
     return {row: tile for (row, task, modulus), tile in found.items() if (task, modulus) == ("modular_addition", 2)}
@@ -358,7 +363,9 @@ def test_the_hierarchy_marks_what_more_trials_might_change() -> None:
 
 
 def test_the_hierarchy_in_the_readme_is_that_of_the_results_that_ship(tmp_path: Path) -> None:
-    [drawing] = [each for each in figures(Store.open(BUNDLED), LAPTOP, ["main"]).drawings if each.name == "hierarchy"]
+    [drawing] = [
+        each for each in figures(Board.read(Store.open(BUNDLED), LAPTOP), ["main"]).drawings if each.name == "hierarchy"
+    ]
     save(drawing.figure, tmp_path / "hierarchy.svg")
     texts = [re.findall("<!-- (.*?) -->", (folder / "hierarchy.svg").read_text()) for folder in (DOCS, tmp_path)]
     assert len(texts[1]) > 100
@@ -390,7 +397,7 @@ def test_all_text_can_be_read_in_print(drawn: dict[str, Figure], name: str) -> N
 
 def test_models_can_be_told_apart_without_colour() -> None:
     planned = list(main_sweep.cells(PAPER, Results.none()))
-    look_of = {entry.label: entry.look for entry in entries(planned, finished_rows(planned))}
+    look_of = {entry.label: entry.look for entry in plotted(planned, finished_rows(planned))}
     assert len(look_of) == 15
     assert len({(look.marker, str(look.line), look.filled) for look in look_of.values()}) == 15
     assert len({look.colour for look in look_of.values()}) == 15
@@ -405,19 +412,22 @@ def test_a_model_has_the_same_look_in_every_sweep_and_models_of_ones_own_have_on
 
 def test_a_figure_is_the_same_whatever_the_users_settings() -> None:
     turns = Rotations(np.ones((3, 2)), np.ones(2), np.ones(2))
-    before = to_bytes(rotation_angles.draw(turns, "Angles"), "svg")
+    before = to_bytes(angles.draw(turns, "Angles"), "svg")
     with matplotlib.rc_context({"font.size": 20, "svg.fonttype": "none", "savefig.dpi": 30, "lines.color": "red"}):
-        assert to_bytes(rotation_angles.draw(turns, "Angles"), "svg") == before
+        assert to_bytes(angles.draw(turns, "Angles"), "svg") == before
         assert matplotlib.rcParams["font.size"] == 20, "the settings are given back"
     assert b"date" not in before
 
 
 def test_figures_can_be_drawn_in_several_threads_at_once(store: Store) -> None:
-    expected = [to_bytes(drawing.figure, "svg") for drawing in figures(store, SMOKE, ["dihedral", "factors"]).drawings]
+    expected = [
+        to_bytes(drawing.figure, "svg")
+        for drawing in figures(Board.read(store, SMOKE), ["dihedral", "factors"]).drawings
+    ]
     found: list[list[bytes]] = []
 
     def draw() -> None:
-        drawings = figures(store, SMOKE, ["dihedral", "factors"]).drawings
+        drawings = figures(Board.read(store, SMOKE), ["dihedral", "factors"]).drawings
         found.append([to_bytes(drawing.figure, "svg") for drawing in drawings])
 
     threads = [threading.Thread(target=draw) for _ in range(3)]
@@ -431,7 +441,7 @@ def test_figures_can_be_drawn_in_several_threads_at_once(store: Store) -> None:
 def test_a_name_may_hold_any_sign() -> None:
     task = PAPER.task("modular_addition", 2)
     cells = [PAPER.cell(task, PAPER.model("lstm"), reading="$<script>--> {x}")]
-    figure = lengths.draw(lengths.lines(entries(cells, finished_rows(cells))), "$1 & <b>")
+    figure = lengths.draw(lengths.lines(plotted(cells, finished_rows(cells))), "$1 & <b>")
     root = ElementTree.fromstring(svg_element(figure, "one", "$1 & <b>"))
     assert not [node for node in root.iter() if "script" in str(node.tag)]
 
@@ -473,16 +483,17 @@ def test_ids_of_figures_within_one_page_never_meet(gallery: Gallery) -> None:
 def test_drawing_imports_neither_torch_nor_ray_nor_pyplot(store: Store, tmp_path: Path) -> None:
     program = (
         "import sys\n"
-        "from analysis.figures import figures, save\n"
+        "from orch.analysis.board import Board\n"
+        "from orch.analysis.figures import figures, save\n"
         "from orch.sweeps.scales import SMOKE\n"
         "from orch.store import Store\n"
         "assert 'matplotlib' not in sys.modules\n"
-        f"for drawing in figures(Store.open({store.uri!r}), SMOKE, ['angles', 'factors']).drawings:\n"
+        f"for drawing in figures(Board.read(Store.open({store.uri!r}), SMOKE), ['angles', 'factors']).drawings:\n"
         f"    save(drawing.figure, {str(tmp_path)!r} + '/' + drawing.name + '.svg')\n"
         "assert not {'torch', 'ray', 'matplotlib.pyplot'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", program], check=True)
-    again = figures(store, SMOKE, ["angles", "factors"]).drawings
+    again = figures(Board.read(store, SMOKE), ["angles", "factors"]).drawings
     assert [(tmp_path / f"{each.name}.svg").read_bytes() for each in again] == [
         to_bytes(each.figure, "svg") for each in again
     ]

@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 
+from orch.analysis.board import Board
 from orch.analysis.comparison import compare
 from orch.analysis.published import SPLITS, TABLES, published_cells
 from orch.sweeps.registry import SWEEPS
@@ -43,7 +44,7 @@ def test_every_table_names_its_statistic_and_the_sweep_beside_it(table):
 
 def test_every_published_number_maps_to_planned_trials_at_paper_scale():
     beside = {}
-    for each in compare(PAPER, {}):
+    for each in compare(Board(PAPER)):
         beside.setdefault(each.published, []).append(len(each.trial_ids))
     assert beside.keys() == set(published_cells())
     for number, counts in beside.items():

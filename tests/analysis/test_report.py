@@ -66,7 +66,7 @@ def test_on_a_real_store_every_table_and_figure_is_there(smoke, tmp_path):
     for name in TABLES:
         for kind in FORMATS:
             assert render(name, report.comparisons, report.scale, kind), (name, kind)
-    gallery = figures(smoke, report.scale, [sweep.name for sweep in report.sweeps])
+    gallery = figures(report.board, [sweep.name for sweep in report.sweeps])
     assert gallery.left_out == {}
     html = page(report, gallery)
     assert html.count("<svg") == len(gallery.drawings) > 10

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from orch.analysis import load
 from orch.analysis.aggregate import METRICS
 from orch.analysis.agreement import TOLERANCE, agreement, is_attempted
+from orch.analysis.board import Board
 from orch.analysis.comparison import compare
 from orch.analysis.report.page import reproduction_section
 from orch.analysis.reproduction import ReproductionState, reproduction
@@ -28,7 +29,7 @@ from tests.analysis.invented import invented_results, invented_row
 @pytest.fixture(scope="module")
 def planned():
     """At paper scale, at the length of the test, with nothing finished."""
-    return [each for each in compare(PAPER, {}) if each.published.split == "ood"]
+    return [each for each in compare(Board(PAPER)) if each.published.split == "ood"]
 
 
 def first(planned, **wanted):
@@ -43,7 +44,7 @@ def with_rows(comparison, *accuracies, rates=PAPER.learning_rates, **values):
     }
     return next(
         each
-        for each in compare(PAPER, rows, tables=[comparison.published.table])
+        for each in compare(Board(PAPER, rows), tables=[comparison.published.table])
         if (each.published, each.reading) == (comparison.published, comparison.reading)
     )
 
@@ -104,7 +105,7 @@ def test_nothing_finished_is_not_begun(planned):
 
 
 def test_every_number_of_a_split_counts_once_in_one_table():
-    comparisons = compare(PAPER, invented_results(PAPER))
+    comparisons = compare(Board(PAPER, invented_results(PAPER)))
     found = {split: reproduction(comparisons, split, 0.0) for split in METRICS}
     assert {split: each.total.num_within for split, each in found.items()} == {"validation": 486, "ood": 600}
     for each in found.values():
@@ -144,7 +145,7 @@ def test_one_reading_counts_for_a_whole_table_even_where_the_other_is_nearer(pla
             accuracy = each.published.accuracy if place < right or (name, place) == ("normalised", 3) else 1.0
             for trial_id, rate in zip(each.trial_ids[::3], rates, strict=True):
                 rows[trial_id] = invented_row(trial_id, rate, ood_accuracy=accuracy)
-    found = reproduction(compare(PAPER, rows, tables=["frozen_parity"]))
+    found = reproduction(compare(Board(PAPER, rows), tables=["frozen_parity"]))
     assert {cell.comparison.reading for cell in found.cells} == {"", "not normalised"}
     assert (found.total.num_within, found.total.num_better) == (3, 1)
 
@@ -157,7 +158,7 @@ def test_the_report_and_the_reproduction_count_the_same_reading_of_a_table(plann
             rates = [rate for rate in sorted(each.learning_rates) for _ in range(3)]
             for trial_id, rate in zip(each.trial_ids, rates, strict=True):
                 rows[trial_id] = invented_row(trial_id, rate, ood_accuracy=accuracy)
-    found = compare(PAPER, rows, tables=["frozen_parity"])
+    found = compare(Board(PAPER, rows), tables=["frozen_parity"])
     counted, told = reproduction(found).total, agreement(found)
     assert (counted.num_within, counted.num_better, counted.num_worse) == (
         told.num_within,
@@ -184,7 +185,7 @@ def test_a_number_published_twice_counts_in_the_first_table_with_the_nearer_valu
         trial_id: invented_row(trial_id, PAPER.learning_rates[place // 3], ood_accuracy=0.12)
         for place, trial_id in enumerate(again.trial_ids)
     }
-    found = reproduction(compare(PAPER, rows))
+    found = reproduction(compare(Board(PAPER, rows)))
     [cell] = found.having([ReproductionState.WITHIN])
     assert (cell.table, cell.comparison.published.table) == ("main", again.published.table)
     [row] = reproduced_table([cell]).to_pylist()
@@ -219,7 +220,7 @@ def test_what_has_no_trials_has_no_row_and_no_rows_are_still_a_table(planned):
 
 
 def test_the_last_tally_is_the_sum_of_the_others():
-    found = reproduction(compare(LAPTOP, invented_results(LAPTOP)), tolerance=0.0)
+    found = reproduction(compare(Board(LAPTOP, invented_results(LAPTOP))), tolerance=0.0)
     *tables, total = tally_table(found).to_pylist()
     assert total["table"] == "total"
     for name in TALLIES.names[1:]:
@@ -228,7 +229,7 @@ def test_the_last_tally_is_the_sum_of_the_others():
 
 
 def test_the_report_has_a_table_for_each_split():
-    html = reproduction_section(compare(LAPTOP, invented_results(LAPTOP)))
+    html = reproduction_section(compare(Board(LAPTOP, invented_results(LAPTOP))))
     assert html.count("<table") == 2
     assert "published ood numbers attempted" in html
     assert "published validation numbers attempted" in html

@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+from orch.analysis.board import Board
 from orch.analysis.comparison import compare
 from orch.analysis.published import TABLES
 from orch.analysis.tables import (
@@ -36,7 +37,7 @@ def spoiled(scale):
     """Comparisons of which some are missing, failed, partial, diverged, or far off: one row of the dihedral table."""
     finished = invented_results(scale)
     validation = [
-        each for each in compare(scale, finished, tables=["dihedral"]) if each.published.split == "validation"
+        each for each in compare(Board(scale, finished), tables=["dihedral"]) if each.published.split == "validation"
     ]
     missing, failed, partial, diverged, off = (each.trial_ids for each in validation[:5])
     for trial_id in (*missing, *failed, *partial[1:]):
@@ -44,7 +45,7 @@ def spoiled(scale):
     finished[diverged[0]]["stop_reason"] = "diverged"
     for trial_id in off:
         finished[trial_id]["validation_accuracy"] = 0.25
-    return compare(scale, finished, {*failed, partial[1]})
+    return compare(Board(scale, finished, {*failed, partial[1]}))
 
 
 @pytest.fixture(scope="module")
@@ -174,18 +175,18 @@ def test_the_counts_of_the_tables_and_of_all_of_them(comparisons):
 
 
 def test_columns_and_rows_that_a_scale_does_not_plan_are_left_out_and_named():
-    comparisons = compare(SMOKE, {})
+    comparisons = compare(Board(SMOKE))
     main = lay_out("main", comparisons, SMOKE)
     assert {group.columns for group in main.groups} == {("2", "3")}
     assert any("left out: modulus or states 5, 10, 25, 50." in note for note in main.notes)
     factors = lay_out("factors", comparisons, SMOKE)
     assert [row.labels for row in factors.sections[0].rows] == [("1",), ("full",)]
     assert any("states 5, 10, 25, 50; factors 2, 4, 8" in note for note in factors.notes)
-    assert not any("left out" in note for note in lay_out("main", compare(PAPER, {}), PAPER).notes)
+    assert not any("left out" in note for note in lay_out("main", compare(Board(PAPER)), PAPER).notes)
 
 
 def test_a_single_cell_that_is_not_planned_is_a_dash():
-    comparisons = compare(SMOKE, {}, tables=["dihedral"])
+    comparisons = compare(Board(SMOKE), tables=["dihedral"])
     table = lay_out("dihedral", comparisons[1:], SMOKE)
     assert table.entries[0].lines == ("–", "", "")
     assert table.legend["–"] == "not planned at this scale"
@@ -306,7 +307,7 @@ def test_markdown_cells_say_ours_then_the_published_value_and_the_difference(com
 
 def test_markdown_is_escaped():
     assert escape_markdown("a|b *c* _d_ <e> [f]") == r"a\|b \*c\* \_d\_ \<e\> \[f\]"
-    text = render("main", compare(SMOKE, {}), replace(SMOKE, name=SCRIPT), "markdown")
+    text = render("main", compare(Board(SMOKE)), replace(SMOKE, name=SCRIPT), "markdown")
     assert "<script>" not in text
 
 
@@ -318,11 +319,11 @@ def test_latex_is_escaped():
         r"50\% of \$x\_1 \& \{y\} \#2 \textasciitilde{} \textasciicircum{} \textbackslash{}z"
     )
     assert escape_latex("−0.02 ±0.10 2–10 × † ‡ §") == r"$-$0.02 $\pm$0.10 2--10 $\times$ $\dagger$ $\ddagger$ \S{}"
-    assert r"100\% small" in render("main", compare(SMOKE, {}), replace(SMOKE, about="100% small"), "latex")
+    assert r"100\% small" in render("main", compare(Board(SMOKE)), replace(SMOKE, about="100% small"), "latex")
 
 
 def test_latex_says_once_which_packages_it_needs():
-    text = render_all(compare(SMOKE, {}), SMOKE, "latex")
+    text = render_all(compare(Board(SMOKE)), SMOKE, "latex")
     head = text[: text.index(r"\begin{table}")]
     assert all(line.startswith("%") for line in head.split("\n") if line)
     for package in (r"\usepackage{booktabs}", r"\usepackage[table]{xcolor}"):
@@ -432,7 +433,7 @@ def test_html_escapes_what_comes_from_outside():
     finished = invented_results(SMOKE)
     for row in finished.values():
         row["trial_id"] = f'"{SCRIPT}'
-    text = render_all(compare(SMOKE, finished), replace(SMOKE, name=SCRIPT, about=SCRIPT), "html")
+    text = render_all(compare(Board(SMOKE, finished)), replace(SMOKE, name=SCRIPT, about=SCRIPT), "html")
     assert "&lt;script&gt;" in text
     assert "script" not in Outline(text).started
     assert {name for name, _ in Outline(text).attributes} == {
@@ -473,18 +474,18 @@ def test_disagreements_are_listed_in_words_with_the_trial_of_ours(comparisons, c
 
 
 def test_nothing_is_listed_when_all_agree(capsys):
-    assert print_disagreements(compare(SMOKE, invented_results(SMOKE)), 0.05) == 0
+    assert print_disagreements(compare(Board(SMOKE, invented_results(SMOKE))), 0.05) == 0
     assert capsys.readouterr().out.startswith("332 published numbers, ours for 332: 332 within 0.05, 0 better, 0 worse")
 
 
 def test_a_disagreement_says_what_else_is_published_and_what_is_partial():
     finished = invented_results(PAPER)
-    compared = compare(PAPER, finished)
+    compared = compare(Board(PAPER, finished))
     twice = next(each for each in compared if each.repeats and each.repeats.accuracy != each.published.accuracy)
     for trial_id in twice.trial_ids[1:]:
         del finished[trial_id]
     finished[twice.trial_ids[0]]["validation_accuracy"] = 0.0
-    found = next(each for each in compare(PAPER, finished) if each.published == twice.published)
+    found = next(each for each in compare(Board(PAPER, finished)) if each.published == twice.published)
     (row,) = disagreement_rows([found])
     assert row["table"] == "param_matched"
     assert row["cell"] == "Block 8, State machine, 25 states, validation, length 2–10"
@@ -493,7 +494,7 @@ def test_a_disagreement_says_what_else_is_published_and_what_is_partial():
 
 
 def test_a_cell_of_the_frozen_network_is_named_with_its_training_set():
-    first = compare(SMOKE, invented_results(SMOKE), tables=["frozen_parity"])[0]
+    first = compare(Board(SMOKE, invented_results(SMOKE)), tables=["frozen_parity"])[0]
     (row,) = disagreement_rows([first])
     assert row["cell"] == "Block-diagonal, Parity, 2 examples of length 10, additive input, normalised, length 400"
 

@@ -5,11 +5,15 @@ for the input 1, its harmonic, and by that many times as much for every other in
 """
 
 import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from orch.analysis.angles import Array, Rotations
+from orch.analysis.aggregate import scored
+from orch.analysis.angles import Array, Rotations, read_rotations
+from orch.analysis.board import Board
+from orch.analysis.figures.figure import Drawing, NothingToDraw, ReportFigure, require_results
 from orch.analysis.figures.sheet import WIDTH
 from orch.analysis.figures.style import FAINT, INK, SOFT, styled
 
@@ -17,12 +21,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+TITLE = "{task}: rotation angles and their harmonics"
 NUM_PLANES, NUM_COLUMNS = 12, 6
 _TOP, _PANEL_TITLE, _KEY = 0.36, 0.36, 0.4
 _INNERMOST = 0.22
 
 
 def caption(rotations: Rotations, trial_id: str, accuracy: float) -> str:
+    """Describe the figure of a trial's rotations."""
     modulus, num_planes = rotations.angles_mP.shape
     return (
         "The angle by which each input turns a plane of the state: a dot for each input, the larger the further out;"
@@ -34,6 +40,7 @@ def caption(rotations: Rotations, trial_id: str, accuracy: float) -> str:
 
 @styled
 def draw(rotations: Rotations, title: str) -> "Figure":
+    """Draw a panel for each of the planes that the readout weighs most."""
     from matplotlib.figure import Figure
 
     num_inputs, num_planes = rotations.angles_mP.shape
@@ -74,10 +81,26 @@ def _dots(num_inputs: int) -> dict[str, Any]:
 
 
 def _add_key(axes: "Axes", num_inputs: int) -> None:
-    """Which dot is which input."""
+    """Add a key that says which dot is which input."""
     axes.set_axis_off()
     axes.set(xlim=(-1, num_inputs), ylim=(-2.2, 1))
     axes.scatter(range(num_inputs), [0] * num_inputs, **_dots(num_inputs))
     axes.annotate("input", (-1, 0), ha="right", va="center")
     for number in range(0, num_inputs, math.ceil(num_inputs / 12)):
         axes.annotate(str(number), (number, -0.9), ha="center", va="top")
+
+
+def _drawings(board: Board, sweep: str) -> Iterator[Drawing]:
+    require_results(board, sweep)
+    cell = next(each for each in board.cells(sweep) if each.finished)
+    if (best := board.best_with_weights(cell)) is None:
+        raise NothingToDraw(f"no trial of {sweep} with the chosen learning rate has kept its weights")
+    row, weights = best
+    task = cell.cell.example.task
+    rotations = read_rotations(weights, task.modulus, f"the file of weights of trial {row['trial_id']}")
+    title = TITLE.format(task=task.title_of(task.modulus))
+    text = caption(rotations, row["trial_id"], scored(row["ood_accuracy"]))
+    yield Drawing(sweep, title, text, sweep, draw(rotations, title))
+
+
+FIGURE = ReportFigure(drawings=_drawings, sweeps=frozenset({"angles"}))

@@ -1,0 +1,44 @@
+"""The table at the end of a small sweep shows the learning rate that selection chooses."""
+
+import dataclasses
+from pathlib import Path
+
+from orch.analysis.length_table import TITLE, length_rows
+from orch.store import Store
+from tests.analysis.finished import finish, trials
+
+
+def test_the_rate_is_chosen_at_100_inputs_and_not_by_the_test(tmp_path: Path) -> None:
+    store = Store.open(tmp_path / "runs")
+    for trial in trials():
+        best_at_100 = trial.learning_rate == 1e-2
+        finish(store, trial, ood=0.2 if best_at_100 else 1.0, at_100=0.6 if best_at_100 else 0.5, validation=0.75)
+    [row] = length_rows(store, store.done())
+    assert row["task"] == "modular_addition modulo 3"
+    assert (row["2–10"], row["100"], row["500"]) == ("0.75", "0.60", "0.20")
+    assert "the learning rate that does best at 100 inputs" in TITLE
+
+
+def test_accuracies_are_means_over_the_seeds_of_that_rate(tmp_path: Path) -> None:
+    store = Store.open(tmp_path / "runs")
+    for trial in trials():
+        finish(store, trial, ood=0.1 + 0.8 * trial.init_seed, at_100=0.5 if trial.learning_rate == 1e-2 else 0.4)
+    [row] = length_rows(store, store.done())
+    assert (row["100"], row["500"]) == ("0.50", "0.50")
+
+
+def test_only_the_trials_of_the_run_count(tmp_path: Path) -> None:
+    store = Store.open(tmp_path / "runs")
+    first, *_ = [finish(store, trial, ood=number / 10) for number, trial in enumerate(trials(), start=1)]
+    [row] = length_rows(store, {first})
+    assert row["500"] == "0.10"
+    assert length_rows(store, set()) == []
+
+
+def test_cells_of_one_model_and_task_are_rows_of_their_own_with_the_settings_that_differ(tmp_path: Path) -> None:
+    store = Store.open(tmp_path / "runs")
+    for trial in trials():
+        finish(store, trial, ood=0.9)
+        finish(store, dataclasses.replace(trial, steps=50), ood=0.3)
+    rows = length_rows(store, store.done())
+    assert [(row["settings"], row["500"]) for row in rows] == [("steps 100000", "0.90"), ("steps 50", "0.30")]
