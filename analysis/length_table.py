@@ -6,17 +6,20 @@ from typing import Any
 
 from orch.core.errors import OrchError
 from orch.store import Store
+from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
 from orch.sweeps.trial import model_from_dict
 
 
-def length_rows(store: Store, trial_ids: Collection[str]) -> list[dict[str, Any]]:
+def length_rows(
+    store: Store, trial_ids: Collection[str], definitions: Definitions = BUILT_IN_DEFINITIONS
+) -> list[dict[str, Any]]:
     """One row per model and task of these trials: what the best of them scores in validation and at each length."""
     table = store.read("trials", ["trial_id", "config", "validation_accuracy", "ood_accuracy", "length_curve"])
     best: dict[tuple[str, str], dict[str, Any]] = {}
     for row in table.to_pylist():
         if row["trial_id"] in trial_ids:
             config = json.loads(row["config"])
-            key = _model(config), f"{config['task']['name']} modulo {config['task']['modulus']}"
+            key = _model(config, definitions), f"{config['task']['name']} modulo {config['task']['modulus']}"
             if key not in best or _rank(row) > _rank(best[key]):
                 best[key] = row | {"inputs": f"{config['min_inputs']}–{config['max_inputs']}"}
     rows = []
@@ -27,10 +30,10 @@ def length_rows(store: Store, trial_ids: Collection[str]) -> list[dict[str, Any]
     return rows
 
 
-def _model(config: dict[str, Any]) -> str:
-    """The model with its variant; one of code that is not in use, with its settings."""
+def _model(config: dict[str, Any], definitions: Definitions) -> str:
+    """Return the model with its variant or, where its code is absent, with its settings."""
     try:
-        model = model_from_dict(config["model"])
+        model = model_from_dict(config["model"], definitions)
         name, variant = model.name, model.summary
     except OrchError:
         settings = dict(config["model"])

@@ -13,7 +13,8 @@ from orch.analysis.figures.plotted_cell import PlottedCell, entries
 from orch.analysis.names import task_name
 from orch.analysis.published import OOD, TABLES, VALIDATION, published_cells
 from orch.core.errors import OrchError
-from orch.sweeps.registry import ALL, SWEEPS, resolve
+from orch.sweeps.catalogue import BUILT_IN, Catalogue, resolve
+from orch.sweeps.registry import ALL
 from orch.sweeps.scales import Scale
 from orch.sweeps.selection import LEARNED, Results, Row
 
@@ -44,11 +45,11 @@ class _NothingToDraw(OrchError):
     pass
 
 
-def figures(store: "Store", scale: Scale, sweeps: Iterable[str] = (ALL,)) -> Gallery:
+def figures(store: "Store", scale: Scale, sweeps: Iterable[str] = (ALL,), catalogue: Catalogue = BUILT_IN) -> Gallery:
     """Of these sweeps, with whatever is finished. What there is nothing to draw of is left out, with the reason."""
     gallery = Gallery([], {})
-    material = _Material(store, scale)
-    for sweep in resolve(sweeps):
+    material = _Material(store, scale, catalogue)
+    for sweep in resolve(sweeps, catalogue):
         for name, draw in _FIGURES.get(sweep, _OF_ANY_SWEEP).items():
             try:
                 gallery.drawings.extend(draw(material, sweep))
@@ -60,8 +61,8 @@ def figures(store: "Store", scale: Scale, sweeps: Iterable[str] = (ALL,)) -> Gal
 class _Material:
     """What figures are made of, read once."""
 
-    def __init__(self, store: "Store", scale: Scale):
-        self.store, self.scale = store, scale
+    def __init__(self, store: "Store", scale: Scale, catalogue: Catalogue):
+        self.store, self.scale, self._catalogue = store, scale, catalogue
         self.finished: Mapping[str, Row] = {}
         if store.exists():
             rows = store.read("trials", [*COLUMNS, "length_curve"]).to_pylist()
@@ -72,7 +73,7 @@ class _Material:
     def entries(self, sweep: str) -> list[PlottedCell]:
         """Of a sweep's cells that have results; at least one."""
         if sweep not in self._entries:
-            cells = SWEEPS[sweep].cells(self.scale, self._results)
+            cells = self._catalogue.sweeps[sweep].cells(self.scale, self._results)
             self._entries[sweep] = entries(cells, self.finished, _ALONG.get(sweep, ()))
         if not self._entries[sweep]:
             raise _NothingToDraw(f"no trial of {sweep} is finished at {self.scale.name} scale")

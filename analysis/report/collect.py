@@ -17,8 +17,9 @@ from orch.planning.plan import failed_trials
 from orch.running.status import FailureGroup, read_failures
 from orch.store import Store
 from orch.store.bundled import no_results
+from orch.sweeps.catalogue import BUILT_IN, Catalogue, resolve
 from orch.sweeps.cell import Cell
-from orch.sweeps.registry import ALL, SWEEPS, resolve
+from orch.sweeps.registry import ALL, SWEEPS, Sweep
 from orch.sweeps.scales import SCALES, Scale
 from orch.sweeps.selection import Results, Row
 
@@ -106,16 +107,18 @@ class StudyReport:
         return f"{told}; {agreement(self.comparisons)}" if self.comparisons else told
 
 
-def collect(store: Store, sweeps: Sequence[str] = (), scale: str | None = None) -> StudyReport:
+def collect(
+    store: Store, sweeps: Sequence[str] = (), scale: str | None = None, catalogue: Catalogue = BUILT_IN
+) -> StudyReport:
     """About these sweeps, or whatever the store was asked for; at this scale, or the one most of its trials are of."""
     if not store.exists():
         raise no_results(store.location)
     finished = _finished(store)
     chosen = SCALES[scale or _commonest_scale(store, finished)]
-    names = resolve(sweeps) if sweeps else _asked_for(store, chosen.name)
+    names = resolve(sweeps, catalogue) if sweeps else _asked_for(store, chosen.name)
     failed = failed_trials(store)
     results = Results(lambda: finished)
-    found = [_sweep_result(name, chosen, finished, failed, results) for name in names]
+    found = [_sweep_result(catalogue.sweeps[name], chosen, finished, failed, results) for name in names]
     tables = [table.name for table in TABLES.values() if table.sweep in names]
     report_ids = {trial_id for sweep in found for each in sweep.cells for trial_id in each.cell.trial_ids}
     return StudyReport(
@@ -161,15 +164,15 @@ def _asked_for(store: Store, scale: str) -> list[str]:
 
 
 def _sweep_result(
-    name: str, scale: Scale, finished: Mapping[str, Row], failed: Collection[str], results: Results
+    sweep: Sweep, scale: Scale, finished: Mapping[str, Row], failed: Collection[str], results: Results
 ) -> SweepResult:
-    found = list(SWEEPS[name].cells(scale, results))
+    found = list(sweep.cells(scale, results))
     cells = []
     for cell, settings in zip(found, _telling_settings(found), strict=True):
         rows = [finished[trial_id] for trial_id in cell.trial_ids if trial_id in finished]
         num_failed = sum(trial_id in failed and trial_id not in finished for trial_id in cell.trial_ids)
         cells.append(CellResult(cell, summarise(rows, len(cell.trials), num_failed), settings))
-    return SweepResult(name, SWEEPS[name].title, SWEEPS[name].reproduces, cells)
+    return SweepResult(sweep.name, sweep.title, sweep.reproduces, cells)
 
 
 def _telling_settings(cells: Sequence[Cell]) -> list[str]:

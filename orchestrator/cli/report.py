@@ -59,9 +59,11 @@ def report(
     """
     from orch.analysis.report.collect import collect
     from orch.store import Store
+    from orch.usercode import read_sweeps
 
+    names, catalogue = read_sweeps(sweeps)
     opened = Store.open(store)
-    found = collect(opened, sweeps, scale)
+    found = collect(opened, names, scale, catalogue)
     if check is not None:
         from orch.analysis.tables import print_disagreements
 
@@ -79,7 +81,7 @@ def report(
     if kind == "html" or figures is not None:
         from orch.analysis.figures import figures as draw_figures
 
-        gallery = draw_figures(opened, found.scale, [sweep.name for sweep in found.sweeps])
+        gallery = draw_figures(opened, found.scale, [sweep.name for sweep in found.sweeps], catalogue)
         if figures is not None:
             click.echo(f"{write_figures(figures, gallery):,} figures in {figures}", err=True)
         if kind == "html":

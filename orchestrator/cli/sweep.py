@@ -31,13 +31,12 @@ def sweep(
     \b
     Example: orch sweep main --scale laptop --where task=modular_addition
     """
-    from orch.planning.plan import make_plan
     from orch.running.run_sweeps import Request
 
     check_options(given)
     request = Request.read(sweeps, scale, where)
     if given["on"]:
-        make_plan(request.sweeps, scale, where, None)  # what cannot be meant is told here
+        request.plan(None)  # errors in the request are reported here, not on the cluster
         run_job(context, request.sweeps, request.code)
     else:
         run([request], store, given)

@@ -21,21 +21,21 @@ def sweeps(store: str, as_json: bool) -> None:
     from orch.analysis.coverage import num_covered
     from orch.cli._rich_tables import print_rows
     from orch.store import Store
-    from orch.sweeps.registry import SWEEPS, expand
+    from orch.sweeps.expansion import expand
+    from orch.sweeps.registry import SWEEPS
     from orch.sweeps.scales import PAPER, SCALES
-    from orch.sweeps.selection import Results
 
     opened = Store.open(store)
     done = opened.done() if opened.exists() else set()
-    results = Results.of(opened)
+    results = opened.results()
     rows: list[dict[str, Any]] = []
     for name, sweep in sorted(SWEEPS.items()):
         row: dict[str, Any] = {"sweep": name, "title": sweep.title, "reproduces": sweep.reproduces}
         row["published cells"] = num_covered(PAPER, [name])
         for scale in SCALES.values():
             expansion = expand([name], scale, results)
-            num_trials = len(expansion.wanted) + expansion.waiting.total()
-            row[scale.name] = {"trials": num_trials, "done": len(expansion.wanted.keys() & done)}
+            num_trials = len(expansion.trials) + len(expansion.waiting)
+            row[scale.name] = {"trials": num_trials, "done": len(expansion.trials.keys() & done)}
         rows.append(row)
     if as_json:
         click.echo(json.dumps(rows, indent=2))

@@ -10,14 +10,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from orch.core.errors import UnknownName
-from orch.planning.estimate import MEASURED_COLUMNS, Basis, Estimator, kind_columns
+from orch.planning.estimate import MEASURED_COLUMNS, Basis, Estimator, cost_columns
 from orch.running.failures import ENDED_WELL, LEFT_OFF
 from orch.sweeps import selection
-from orch.sweeps.registry import ALL, expand, resolve
+from orch.sweeps.catalogue import BUILT_IN, Catalogue, resolve
+from orch.sweeps.expansion import expand
+from orch.sweeps.registry import ALL
 from orch.sweeps.scales import SCALES
 from orch.sweeps.selection import Results
 from orch.sweeps.trial import Trial
-from orch.sweeps.where import parse_where
+from orch.sweeps.where import Known, parse_where
 
 if TYPE_CHECKING:
     from pyarrow import Table
@@ -39,9 +41,9 @@ class PlannedTrial:
     id: str
     trial: Trial
     sweeps: tuple[str, ...]
-    """Those of the plan that want it."""
+    """The sweeps of the plan that ask for it."""
     others: tuple[str, ...]
-    """Further sweeps of the paper's that want it at the same scale."""
+    """Further sweeps of the paper that ask for it at the same scale."""
     state: TrialState
     seconds: float
     """How long it should take on one device, alone or as its share of a pack; nothing for what is done."""
@@ -111,42 +113,50 @@ def _count(trials: Sequence[PlannedTrial]) -> dict[str, Any]:
 
 
 def make_plan(
-    names: Iterable[str], scale: str, where: Iterable[str], store: "Store | None", device: str | None = None
+    names: Iterable[str],
+    scale: str,
+    where: Iterable[str],
+    store: "Store | None",
+    device: str | None = None,
+    catalogue: Catalogue = BUILT_IN,
 ) -> Plan:
-    """These sweeps (`all` for all) at a scale, narrowed by conditions, against what a store has.
+    """Plan these sweeps of a catalogue (`all` for all) at a scale, narrowed by conditions, against what a store has.
 
-    `device` is the one to estimate for; else the store tells.
+    `device` is the one to estimate for. Without it, it is the one that the store has most results of.
     """
     if scale not in SCALES:
         raise UnknownName("scale", scale, SCALES)
-    asked, matches = resolve(names), parse_where(where).matches
-    columns = [*selection.COLUMNS, *MEASURED_COLUMNS, *kind_columns()]
-    trials = _read(store, "trials", columns) if store is not None else None
+    planned_sweeps, matches = resolve(names, catalogue), parse_where(where, Known.of(catalogue)).matches
+    columns = [*selection.COLUMNS, *MEASURED_COLUMNS, *cost_columns(catalogue)]
+    trials = _read(store.with_settings_of(catalogue), "trials", columns) if store is not None else None
     done = set() if trials is None else set(trials["trial_id"].to_pylist())
     failed = set() if store is None else failed_trials(store)
-    estimator = Estimator(trials, device, tried=store.list_json("rates").values() if store is not None else ())
-    # Every sweep of the paper's is expanded, to know which trials serve others as well.
+    tried = store.list_json("rates").values() if store is not None else ()
+    estimator = Estimator(trials, device, tried, catalogue)
+    # Every sweep of the paper is expanded, to know which trials serve others as well.
     results = Results.none() if trials is None else Results.of_table(trials)
-    expansion = expand([*asked, *(name for name in resolve([ALL]) if name not in asked)], SCALES[scale], results)
+    every_sweep = dict.fromkeys([*planned_sweeps, *resolve([ALL], catalogue)])
+    expansion = expand(every_sweep, SCALES[scale], results, catalogue)
 
-    def planned(trial_id: str, trial: Trial, wanted_by: list[str], state: TrialState) -> PlannedTrial:
-        sweeps = tuple(name for name in wanted_by if name in asked)
-        others = tuple(name for name in wanted_by if name not in asked)
+    def planned(trial_id: str, trial: Trial, sweeps: list[str], state: TrialState) -> PlannedTrial:
+        inside = tuple(name for name in sweeps if name in planned_sweeps)
+        others = tuple(name for name in sweeps if name not in planned_sweeps)
         estimate = (0.0, Basis.MEASURED) if state is TrialState.DONE else estimator.estimate(trial)
-        return PlannedTrial(trial_id, trial, sweeps, others, state, *estimate)
+        return PlannedTrial(trial_id, trial, inside, others, state, *estimate)
 
     found = []
-    for each in expansion.wanted.values():
-        if each.sweeps[0] in asked and matches(each.trial):
+    for each in expansion.trials.values():
+        if each.sweeps[0] in planned_sweeps and matches(each.trial):
             state = TrialState.DONE if each.id in done else TrialState.FAILED if each.id in failed else TrialState.TO_DO
             found.append(planned(each.id, each.trial, each.sweeps, state))
     waiting: Counter[str] = Counter()
-    for held, wanted_by in expansion.held.items():
-        if wanted_by[0] in asked and (held.trial is None or matches(held.trial)):
-            waiting[held.reason] += 1
-            if held.trial is not None:
-                found.append(planned("", held.trial, wanted_by, TrialState.WAITING))
-    return Plan(tuple(asked), scale, found, waiting, estimator.device)
+    for each_waiting, sweeps in expansion.waiting.items():
+        trial = each_waiting.trial
+        if sweeps[0] in planned_sweeps and (trial is None or matches(trial)):
+            waiting[each_waiting.reason] += 1
+            if trial is not None:
+                found.append(planned("", trial, sweeps, TrialState.WAITING))
+    return Plan(tuple(planned_sweeps), scale, found, waiting, estimator.device)
 
 
 def _read(store: "Store", table: str, columns: Sequence[str]) -> "Table | None":

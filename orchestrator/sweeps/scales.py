@@ -2,15 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
-from orch import models, tasks
 from orch.core.errors import UnknownName
 from orch.models import ModelConfig
 from orch.sweeps.cell import Cell
+from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
 from orch.sweeps.selection import NOT_KNOWN, Waiting
 from orch.sweeps.trial import Trial
 from orch.tasks import Task
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,13 +37,15 @@ class Scale:
     """The most layers that a model of several may have."""
     sparse: bool = False
     """One trial of each kind is enough."""
+    definitions: Definitions = field(default=BUILT_IN_DEFINITIONS, repr=False, compare=False)
+    """The models and tasks that can be named."""
 
     def task(self, name: str, modulus: int) -> Task:
-        return _known("task", name, tasks.REGISTRY)(modulus=modulus)
+        return _known("task", name, self.definitions.tasks)(modulus=modulus)
 
     def model(self, name: str, **settings: Any) -> ModelConfig:
-        """At this scale's width, unless told otherwise."""
-        return _known("model", name, models.REGISTRY)(**{"width": self.width} | settings)
+        """A model of this name, at this scale's width unless `settings` has another."""
+        return _known("model", name, self.definitions.models)(**{"width": self.width} | settings)
 
     def trial(
         self, task: Task, model: ModelConfig, *, learning_rate: float | Waiting, seed: int, **settings: Any
@@ -94,7 +98,7 @@ class Scale:
         return max(8, 2 * round(size * self.width / PAPER.width / 2))
 
 
-def _known(kind: str, name: str, registry: Mapping[str, Any]) -> Any:
+def _known(kind: str, name: str, registry: Mapping[str, type[T]]) -> type[T]:
     if name not in registry:
         raise UnknownName(kind, name, registry)
     return registry[name]

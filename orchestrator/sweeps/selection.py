@@ -17,8 +17,6 @@ from orch.sweeps.trial import Trial
 if TYPE_CHECKING:
     from pyarrow import Table
 
-    from orch.store import Store
-
 LEARNED = 0.95
 """From this accuracy on a model has learned a task; at the test length, it holds there."""
 NOT_KNOWN = 0.0
@@ -89,11 +87,6 @@ class Results:
     def none(cls) -> "Results":
         """Nothing is finished."""
         return cls(dict)
-
-    @classmethod
-    def of(cls, store: "Store") -> "Results":
-        """A store's, read when first asked for."""
-        return cls(lambda: rows_by_id(store.read("trials", columns=COLUMNS)) if store.exists() else {})
 
     @classmethod
     def of_table(cls, trials: "Table") -> "Results":

@@ -77,7 +77,7 @@ def write(store: Store, results: Iterable[Result]) -> None:
 
 
 def trials_of(sweep: str, scale: Scale, store: Store) -> list[Trial]:
-    cells = SWEEPS[sweep].cells(scale, Results.of(store))
+    cells = SWEEPS[sweep].cells(scale, store.results())
     return [trial for cell in cells for trial in cell.trials if isinstance(trial, Trial)]
 
 
