@@ -169,7 +169,7 @@ def make_schemas(user_types: Iterable[PartType] = ()) -> Mapping[str, pa.Schema]
 
 
 SCHEMAS = make_schemas()
-"""The schemas of a store without settings of a user's own."""
+"""The schemas of a store that has only built-in settings."""
 
 KEYS: dict[str, tuple[str, ...]] = {
     "trials": ("trial_id", "attempt_id"),
