@@ -22,8 +22,8 @@ def sweep(
     """Run what is missing of these sweeps: on this machine, on the cluster of which this is the head, or --on another.
 
     Safe to stop (Ctrl-C) and to repeat: finished trials are never run again, unfinished ones go on from their
-    checkpoints, failed ones are tried again. A sweep of your own is a file, which may define models and tasks: see
-    examples/gated_sweep.py. Its code goes to the workers and is kept in the store; orch resume runs what is kept.
+    checkpoints, failed ones are tried again. A sweep can be a file of yours, which may define models and tasks:
+    see examples/gated_sweep.py. Its code goes to the workers and into the store, from where orch resume runs it.
 
     With --on the sweep outlives this terminal: its log is followed, Ctrl-C only stops that, and orch logs comes back to
     it. The cluster runs this project as it stands here, edits included.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Basis(enum.StrEnum):
-    """What an estimate rests on, the best first."""
+    """The kinds of evidence that an estimate rests on, the best first."""
 
     MEASURED = "measured"
     """Finished trials of the same model, size and task."""
@@ -34,14 +34,14 @@ class Basis(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """What a device does, roughly: only where no finished trial tells better."""
+    """Rough speed of a device, used where no finished trial tells better."""
 
     flops_per_second: float
     seconds_per_step: float
     seconds_per_token: float
-    """For each position that a forward pass goes through, one after the other."""
+    """Time for each position of a forward pass, which goes through them one after the other."""
     seconds_per_parameter: float
-    """For the optimiser."""
+    """Time of the optimiser for each parameter."""
 
 
 ASSUMED_IN = "November 2026"
@@ -54,12 +54,12 @@ ASSUMED = {
 
 
 def step_seconds(trial: Trial, device: str = "cpu") -> float:
-    """A training step, by arithmetic."""
+    """Estimate the seconds of one training step by arithmetic."""
     return _seconds(_costs(trial), _rates(device))[0]
 
 
 def estimate_seconds(trial: Trial, steps: float | None = None, device: str = "cpu") -> float:
-    """How long a trial of `steps` (else its budget) takes by arithmetic: training, validations and tests."""
+    """Estimate the seconds of a trial of `steps` (else its budget) by arithmetic: training, validations and tests."""
     steps = trial.steps if steps is None else steps
     per_step, per_validation, tests = _seconds(_costs(trial), _rates(device))
     return steps * per_step + math.ceil(steps / trial.eval_every) * per_validation + tests
@@ -83,7 +83,7 @@ def _seconds(costs: tuple[Pass, Pass, Pass, int], rates: Rates) -> tuple[float, 
 
 
 def _costs(trial: Trial) -> tuple[Pass, Pass, Pass, int]:
-    """A training batch, a validation and all tests, and how many parameters are trained."""
+    """Return the costs of a training batch, a validation and all tests, and the number of trained parameters."""
     model, vocabulary = trial.model, trial.vocabulary
 
     def forward(samples: int, inputs: int) -> Pass:
@@ -159,7 +159,7 @@ class Estimator:
         return (trial.model, trial.task, trial.steps), (trial.model.name, trial.task.name, trial.steps)
 
     def expected_steps(self, trial: Trial) -> float:
-        """The mean of finished trials like it under the same budget, for some stop early; else the budget."""
+        """Return the mean steps of finished trials like it with the same budget; without any, the budget."""
         for key in self._step_keys(trial):
             if key in self._steps:
                 steps, count = self._steps[key]
@@ -193,13 +193,13 @@ class _Group:
     """Finished trials alike in all that costs time."""
 
     trial: Trial
-    """One of them."""
+    """One of these trials."""
     device: str
     count: int
     steps: float
-    """The mean."""
+    """Mean training steps."""
     seconds: float
-    """The sum."""
+    """Seconds of all of them together."""
 
 
 def _finished_groups(trials: "Table", definitions: Definitions) -> Iterable[_Group]:

@@ -1,4 +1,4 @@
-"""What sweeps come to: every trial once, what is done and what is left, and about how long that takes.
+"""The plan of sweeps: every trial once, which are done, which are left, and about how long those take.
 
 No torch and no Ray. A store is read where there is one; nothing is written.
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class TrialState(enum.StrEnum):
     DONE = "done"
     FAILED = "failed"
-    """The last attempt at it went wrong; it is tried again."""
+    """The last attempt failed; the trial is tried again."""
     TO_DO = "to do"
     WAITING = "waiting"
     """Its learning rate comes from results that are not there yet."""
@@ -46,7 +46,7 @@ class PlannedTrial:
     """Further sweeps of the paper that ask for it at the same scale."""
     state: TrialState
     seconds: float
-    """How long it should take on one device, alone or as its share of a pack; nothing for what is done."""
+    """Estimated time on one device, alone or as its share of a pack; 0 for a finished trial."""
     basis: Basis
 
     @property
@@ -55,7 +55,7 @@ class PlannedTrial:
 
     @property
     def left(self) -> bool:
-        """Whether it would be run now."""
+        """Whether a run would train it now."""
         return self.state in (TrialState.TO_DO, TrialState.FAILED)
 
 
@@ -65,7 +65,7 @@ class Plan:
     scale: str
     trials: list[PlannedTrial]
     waiting: Counter[str]
-    """How many trials wait, by what they wait for."""
+    """The number of waiting trials for each reason to wait."""
     device: str
     """The kind of device that the estimates are for."""
 
@@ -75,12 +75,12 @@ class Plan:
 
     @property
     def num_saved(self) -> int:
-        """How many more trials there would be if the sweeps did not share them."""
+        """The number of trials saved because sweeps share them."""
         return sum(len(planned.sweeps) - 1 for planned in self.trials)
 
     @property
     def hours(self) -> float:
-        """Device-hours for what is left."""
+        """Device-hours of the trials that are left."""
         return sum(self.hours_by_basis.values())
 
     @property
@@ -164,7 +164,7 @@ def _read(store: "Store", table: str, columns: Sequence[str]) -> "Table | None":
 
 
 def failed_trials(store: "Store") -> set[str]:
-    """Trials whose last attempt went wrong. One that was interrupted or pruned, or is under way, is not among them."""
+    """Return the trials whose last attempt failed. Interrupted, pruned and running trials are not among them."""
     attempts = _read(store, "attempts", ["trial_id", "event", "outcome", "at"])
     if attempts is None:
         return set()

@@ -1,6 +1,5 @@
 """Expanding sweeps: from names to trials, each once however many sweeps ask for it. Pure."""
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -27,11 +26,6 @@ class Expansion:
     """By trial id, in the order of the sweeps."""
     waiting: dict[Waiting, list[str]] = field(default_factory=dict)
     """Trials that wait for results, with the sweeps that ask for them."""
-
-    @property
-    def waiting_by_reason(self) -> Counter[str]:
-        """The number of waiting trials for each reason to wait."""
-        return Counter(waiting.reason for waiting in self.waiting)
 
 
 def expand(names: Iterable[str], scale: Scale, results: Results, catalogue: Catalogue = BUILT_IN) -> Expansion:

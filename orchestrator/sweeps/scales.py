@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scale:
-    """How large and how long. Sweeps make their trials through it and say what else differs between scales."""
+    """The size and length of trials. Sweeps make their trials through it and say what else differs between scales."""
 
     name: str
     about: str
@@ -28,29 +28,30 @@ class Scale:
     seeds: tuple[int, ...]
     moduli: tuple[int, ...]
     samples: int
-    """In the validation set, and for each tested length."""
+    """Samples in the validation set, and for each tested length."""
     own_learning_rates: Mapping[str, tuple[float, ...]] = field(default_factory=dict, hash=False)
     """Of models that want others than the rest."""
     thrifty: bool = False
-    """One seed has to do for slow models, and for tables that ask one question of many variants."""
+    """Whether slow models, and tables of many variants, are trained with one seed only."""
     deepest: int = 4
     """The most layers that a model of several may have."""
     sparse: bool = False
-    """One trial of each kind is enough."""
+    """Whether one trial of each kind is enough."""
     definitions: Definitions = field(default=BUILT_IN_DEFINITIONS, repr=False, compare=False)
     """The models and tasks that can be named."""
 
     def task(self, name: str, modulus: int) -> Task:
+        """Make a task of this name."""
         return _known("task", name, self.definitions.tasks)(modulus=modulus)
 
     def model(self, name: str, **settings: Any) -> ModelConfig:
-        """A model of this name, at this scale's width unless `settings` has another."""
+        """Make a model of this name, at this scale's width unless `settings` has another."""
         return _known("model", name, self.definitions.models)(**{"width": self.width} | settings)
 
     def trial(
         self, task: Task, model: ModelConfig, *, learning_rate: float | Waiting, seed: int, **settings: Any
     ) -> Trial | Waiting:
-        """A checked trial. One whose learning rate still has to be found waits as its rate does."""
+        """Make a checked trial. One whose learning rate is not known yet waits as the rate does."""
         defaults = {
             "steps": self.steps,
             "eval_every": self.eval_every,
@@ -74,7 +75,7 @@ class Scale:
         reading: str = "",
         **settings: Any,
     ) -> Cell:
-        """What one number of a table comes from: every learning rate with every seed."""
+        """Make the trials behind one number of a table: every learning rate with every seed."""
         if learning_rates is None:
             learning_rates = self.own_learning_rates.get(model.name, self.learning_rates)
         seeds = self.sparing().seeds if model.slow else self.seeds
@@ -86,15 +87,15 @@ class Scale:
         return Cell(trials, variant, reading)
 
     def sparing(self) -> "Scale":
-        """Itself, or with one seed where that has to do."""
+        """Return this scale with one seed if it is thrifty."""
         return replace(self, seeds=self.seeds[:1]) if self.thrifty else self
 
     def few(self, *values: Any) -> tuple[Any, ...]:
-        """All of them; of a scale that only wants every kind of trial, the first."""
+        """Return all values, or only the first if one trial of each kind is enough."""
         return values[:1] if self.sparse else values
 
     def in_proportion(self, size: int) -> int:
-        """A width published at paper scale, made smaller as this scale's is; even, so that pairs and heads fit."""
+        """Scale down a width published at paper scale as this scale's width is; even, so that pairs and heads fit."""
         return max(8, 2 * round(size * self.width / PAPER.width / 2))
 
 

@@ -22,7 +22,7 @@ TRAINER_REVISION = 1
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Trial:
-    """What to train on what, how, and what to measure. Equal trials have equal ids, whoever asks."""
+    """A model, a task, how to train and what to measure. Equal trials have equal ids, whichever sweep asks."""
 
     task: Task
     model: ModelConfig
@@ -61,12 +61,12 @@ class Trial:
 
     @property
     def label(self) -> str:
-        """A few words for people."""
+        """A short description for people."""
         variant = f" ({self.model.summary})" if self.model.summary else ""
         return f"{self.model.name}{variant} on {self.task.name} modulo {self.task.modulus}"
 
     def stackable(self) -> "Trial":
-        """The same trial with all that may differ within a pack set to one value: equal results can be stacked."""
+        """Return this trial with all that may differ within a pack set to one value: equal ones can be stacked."""
         return dataclasses.replace(self, learning_rate=1.0, init_seed=0, data_seed=0)
 
     def to_dict(self) -> dict[str, Any]:
@@ -84,12 +84,12 @@ class Trial:
 
     @property
     def definitions(self) -> Definitions:
-        """The built-in models and tasks together with this trial's own."""
+        """The built-in models and tasks, and those of this trial."""
         built_in, model, task = BUILT_IN_DEFINITIONS, self.model, self.task
         return Definitions({**built_in.models, model.name: type(model)}, {**built_in.tasks, task.name: type(task)})
 
     def problems(self) -> list[str]:
-        """Everything that keeps this trial from running, each as a sentence that names the remedy."""
+        """Return everything that keeps this trial from running, each as a sentence that names the remedy."""
         found = self.task.problems() + self.model.problems()
         for name in (
             "batch_size",
@@ -127,7 +127,7 @@ class Trial:
         return found
 
     def check(self) -> "Trial":
-        """This trial, or an error that lists everything wrong with it."""
+        """Return this trial, or raise an error that lists everything wrong with it."""
         if problems := self.problems():
             raise InvalidSettings(problems)
         return self
@@ -142,7 +142,7 @@ def _identify(trial: Trial) -> str:
 
 @functools.lru_cache(maxsize=1 << 12)
 def _identity_of(part: Task | ModelConfig) -> str:
-    """Thousands of trials share few tasks and models."""
+    """Return the canonical JSON of a task or model. Remembered, because thousands of trials share few of them."""
     return json.dumps({"name": part.name} | canonical(part), sort_keys=True, separators=(",", ":"))
 
 

@@ -146,6 +146,19 @@ def test_a_store_with_own_trials_is_read_without_their_code(files, store):
     assert shown == {"rnn", "averaging (width 8, decay 0.5, flavour plain)"}
 
 
+def test_results_and_report_know_the_sweep_of_a_file_while_it_is_there(files, store):
+    files.edit('    about = "the mean', '    summary = "plain mean"\n    about = "the mean')
+    finish(store, [planned.trial for planned in plan_of(files, store, "model=averaging").trials])
+    named = (files.path, "--scale", "smoke", "--store", store.uri)
+    rows = json.loads(orch("results", *named, "--by", "model,variant,flavour", "--format", "json"))
+    assert [(row["model"], row["variant"], row["flavour"], row["done"]) for row in rows] == [
+        ("averaging", "plain mean", "plain", 2), ("rnn", "", None, 0),
+    ]  # fmt: skip
+    page = files.folder / "report.html"
+    assert "my-sweep at smoke scale, 2 of 4 trials" in orch("report", *named, "--output", page)
+    assert "Averages on copying" in page.read_text()
+
+
 def test_results_are_withdrawn_by_own_models_tasks_and_settings_without_their_code(files, store):
     ids = fill(files, store)
     discard = ("discard", "--store", store.uri, "--reason", "a test", "--yes")
