@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from orch.analysis.aggregate import COLUMNS, CellSummary, scored, summarise
+from orch.sweeps.catalogue import BUILT_IN, Catalogue
 from orch.sweeps.cell import Cell
-from orch.sweeps.registry import SWEEPS
 from orch.sweeps.scales import Scale
 from orch.sweeps.selection import Results, Row, rows_by_id, rows_of_best_rate
 
@@ -67,17 +67,19 @@ class Board:
     """Ids of trials whose last attempt went wrong."""
     store: "Store | None" = None
     """The store that the rows were read from, for tables and weights that the rows lack."""
+    catalogue: Catalogue = BUILT_IN
+    """The sweeps that can be asked for."""
     _cells: dict[str, list[BoardCell]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
-    def read(cls, store: "Store", scale: Scale) -> "Board":
+    def read(cls, store: "Store", scale: Scale, catalogue: Catalogue = BUILT_IN) -> "Board":
         """Read the finished and failed trials of a store, which need not exist."""
         if not store.exists():
-            return cls(scale, store=store)
+            return cls(scale, store=store, catalogue=catalogue)
         from orch.planning.plan import failed_trials  # numpy and pyarrow, which tables without a store do without
 
         finished = rows_by_id(store.read("trials", [*COLUMNS, "length_curve"]))
-        return cls(scale, finished, failed_trials(store), store)
+        return cls(scale, finished, failed_trials(store), store, catalogue)
 
     @property
     def results(self) -> Results:
@@ -91,7 +93,9 @@ class Board:
     def cells(self, sweep: str) -> list[BoardCell]:
         """Return every cell that a sweep has at this scale, in the order of the sweep."""
         if sweep not in self._cells:
-            self._cells[sweep] = [self.join(cell) for cell in SWEEPS[sweep].cells(self.scale, self.results)]
+            self._cells[sweep] = [
+                self.join(cell) for cell in self.catalogue.sweeps[sweep].cells(self.scale, self.results)
+            ]
         return self._cells[sweep]
 
     def join(self, cell: Cell) -> BoardCell:

@@ -12,8 +12,9 @@ from orch.analysis.aggregate import COLUMNS, METRICS, summarise
 from orch.analysis.arrow_tables import column, to_table
 from orch.core.errors import OrchError
 from orch.store import SCHEMAS
+from orch.store.columns import SETTINGS
 from orch.store.deduplication import numbers
-from orch.store.user_columns import setting_columns
+from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
 from orch.sweeps.trial import model_from_dict
 
 WITHIN = ("learning_rate", "init_seed", "data_seed")
@@ -52,7 +53,7 @@ _SUMMARY = pa.schema(
 def cell_settings(trials: pa.Table | None = None) -> list[pa.Field]:
     """Return the columns in which the trials of a cell agree, including a table's columns of code not loaded here."""
     unknown = [] if trials is None else [field for field in trials.schema if field.name not in SCHEMAS["trials"].names]
-    settings = [field for field in [*setting_columns(), *unknown] if field.name not in WITHIN]
+    settings = [field for field in [*SETTINGS, *unknown] if field.name not in WITHIN]
     return [*settings, *(SCHEMAS["trials"].field(name) for name in REVISIONS)]
 
 
@@ -61,14 +62,15 @@ def cells_schema() -> pa.Schema:
     return pa.schema(_in_order([*cell_settings(), *_SUMMARY]))
 
 
-def cells_table(trials: pa.Table) -> pa.Table:
+def cells_table(trials: pa.Table, definitions: Definitions = BUILT_IN_DEFINITIONS) -> pa.Table:
     """Return every cell that has a finished trial, given a table of trials with all columns."""
     settings = trials.select([field.name for field in cell_settings(trials)])
     members = _members(settings)
     rows = [dict(zip(COLUMNS, row, strict=True)) for row in zip(*_lists(trials.select(COLUMNS)), strict=True)]
     configs = trials["config"].to_pylist()
     summaries = [
-        {"variant": variant(configs[places[0]])} | _summary([rows[place] for place in places]) for places in members
+        {"variant": variant(configs[places[0]], definitions)} | _summary([rows[place] for place in places])
+        for places in members
     ]
     found = settings.take(numbers(np.array([places[0] for places in members], np.int64)))
     summarised = to_table(summaries, _SUMMARY)
@@ -110,16 +112,16 @@ def _summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     return values
 
 
-def variant(config: str) -> str:
+def variant(config: str, definitions: Definitions = BUILT_IN_DEFINITIONS) -> str:
     """Return the summary of a trial's model, given the trial's settings as JSON; "" for a model of absent code."""
-    return _variant(json.dumps(json.loads(config)["model"]))
+    return _variant(json.dumps(json.loads(config)["model"]), definitions)
 
 
 @functools.lru_cache(maxsize=1 << 12)
-def _variant(model: str) -> str:
+def _variant(model: str, definitions: Definitions) -> str:
     """Return the summary of a model, cached because thousands of trials share few models."""
     try:
-        return model_from_dict(json.loads(model)).summary
+        return model_from_dict(json.loads(model), definitions).summary
     except OrchError:
         return ""  # the model, or one of its settings, is unknown here
 

@@ -9,6 +9,7 @@ from orch.analysis.aggregate import COLUMNS, scored
 from orch.analysis.cells import WITHIN
 from orch.core.errors import OrchError
 from orch.store import Store
+from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
 from orch.sweeps.selection import Row, rows_of_best_rate
 from orch.sweeps.trial import model_from_dict
 
@@ -18,7 +19,9 @@ TITLE = (
 )
 
 
-def length_rows(store: Store, trial_ids: Collection[str]) -> list[dict[str, Any]]:
+def length_rows(
+    store: Store, trial_ids: Collection[str], definitions: Definitions = BUILT_IN_DEFINITIONS
+) -> list[dict[str, Any]]:
     """Return a row for each cell of these trials, with its accuracy in validation and at each tested length.
 
     The accuracies are means over the seeds of the best learning rate. Cells of one model and task have a column that
@@ -33,7 +36,7 @@ def length_rows(store: Store, trial_ids: Collection[str]) -> list[dict[str, Any]
             key = json.dumps(settings, sort_keys=True)
             cells.setdefault(key, []).append(row)
             configs[key] = settings
-    named = {key: (_task(config), _model(config)) for key, config in configs.items()}
+    named = {key: (_task(config), _model(config, definitions)) for key, config in configs.items()}
     differences = _differences(configs, named)
     chosen = {key: rows_of_best_rate(rows) for key, rows in cells.items()}
     ordered = sorted(chosen, key=lambda key: (named[key][0], [-score for score in _rank(chosen[key])]))
@@ -77,10 +80,10 @@ def _task(config: Mapping[str, Any]) -> str:
     return f"{config['task']['name']} modulo {config['task']['modulus']}"
 
 
-def _model(config: Mapping[str, Any]) -> str:
+def _model(config: Mapping[str, Any], definitions: Definitions) -> str:
     """Return the model's name with its variant, or with all its settings if its code is not loaded."""
     try:
-        model = model_from_dict(config["model"])
+        model = model_from_dict(config["model"], definitions)
         name, variant = model.name, model.summary
     except OrchError:
         settings = dict(config["model"])

@@ -16,11 +16,13 @@ from orch.core.settings import to_dict
 from orch.planning.plan import failed_trials
 from orch.store import Store
 from orch.store.deduplication import numbers
-from orch.sweeps.registry import expand
+from orch.store.matching import known_settings, matching_trials
+from orch.sweeps.catalogue import BUILT_IN, Catalogue
+from orch.sweeps.expansion import expand
 from orch.sweeps.scales import LAPTOP, SCALES, Scale
 from orch.sweeps.selection import Results, Waiting
 from orch.sweeps.trial import TRAINER_REVISION, Trial
-from orch.sweeps.where import Known, matching_trials, parse_where
+from orch.sweeps.where import parse_where
 
 MOST_NAMED = 3
 BY = ("model", "variant", "task", "modulus")
@@ -71,13 +73,13 @@ def results(
     known = [*(each.name for each in cell_settings(trials)), *WITHIN, VARIANT.name]
     problems = [str(UnknownName("setting", name, known)) for name in by if name not in known]
     problems += [str(UnknownName("metric", metric, SCORES))] if metric not in SCORES else []
-    condition = parse_where(where, Known.here().among(trials))
+    condition = parse_where(where, known_settings(trials, study.catalogue))
     if problems:
         raise InvalidSettings(problems)
-    planned = _asked(sweeps, SCALES[scale], trials) if sweeps else _asked_here(study.store, trials)
+    planned = _asked(sweeps, SCALES[scale], trials, study.catalogue) if sweeps else _asked_here(study.store, trials)
     planned = {key: trial for key, trial in planned.items() if condition.matches(trial)}
     if where or sweeps:
-        chosen = planned.keys() if sweeps else set(matching_trials(where, trials))
+        chosen = planned.keys() if sweeps else set(matching_trials(where, trials, study.catalogue))
         mask = [trial_id in chosen for trial_id in trials["trial_id"].to_pylist()]
         trials = trials.take(numbers(np.flatnonzero(mask)))
     groups = _grouped(study, trials, by, planned, SCORES[metric])
@@ -101,7 +103,8 @@ def _grouped(
         return group
 
     done = set(study.trials["trial_id"].to_pylist())
-    for settings, row in _finished(trials, [*names, *WITHIN], [*dict.fromkeys([*COLUMNS, score])]):
+    finished = _finished(trials, [*names, *WITHIN], [*dict.fromkeys([*COLUMNS, score])], study.catalogue)
+    for settings, row in finished:
         group_of(settings).rows.append(row)
     failed = failed_trials(study.store)
     for key, trial in planned.items():
@@ -113,12 +116,12 @@ def _grouped(
 
 
 def _finished(
-    trials: pa.Table, names: Sequence[str], columns: Sequence[str]
+    trials: pa.Table, names: Sequence[str], columns: Sequence[str], catalogue: Catalogue
 ) -> Iterator[tuple[Settings, dict[str, Any]]]:
     settings = zip(*(map(_comparable, trials[name].to_pylist()) for name in names), strict=True)
     rows = zip(*(trials[name].to_pylist() for name in columns), strict=True)
     for values, row, config in zip(settings, rows, trials["config"].to_pylist(), strict=True):
-        known = dict(zip(names, values, strict=True)) | {VARIANT.name: variant(config)}
+        known = dict(zip(names, values, strict=True)) | {VARIANT.name: variant(config, catalogue)}
         yield known, dict(zip(columns, row, strict=True))
 
 
@@ -140,11 +143,13 @@ def _asked_here(store: Store, trials: pa.Table) -> dict[str | Waiting, Trial]:
     return found
 
 
-def _asked(sweeps: Sequence[str], scale: Scale, trials: pa.Table) -> dict[str | Waiting, Trial]:
+def _asked(
+    sweeps: Sequence[str], scale: Scale, trials: pa.Table, catalogue: Catalogue = BUILT_IN
+) -> dict[str | Waiting, Trial]:
     """Return the trials of these sweeps by id; a trial that waits for its learning rate has no id yet."""
-    expansion = expand(sweeps, scale, Results.of_table(trials))
-    found: dict[str | Waiting, Trial] = {each.id: each.trial for each in expansion.wanted.values()}
-    return found | {held: held.trial for held in expansion.held if held.trial is not None}
+    expansion = expand(sweeps, scale, Results.of_table(trials), catalogue)
+    found: dict[str | Waiting, Trial] = {each.id: each.trial for each in expansion.trials.values()}
+    return found | {waiting: waiting.trial for waiting in expansion.waiting if waiting.trial is not None}
 
 
 def _settings(trial: Trial) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from orch.core.errors import InvalidQuery, OrchError, UnknownName
 from orch.planning.plan import make_plan
 from orch.store import DEFAULT_STORE, SCHEMAS, Store
 from orch.store.bundled import no_results
+from orch.sweeps.catalogue import BUILT_IN, Catalogue
 from orch.sweeps.scales import LAPTOP, PAPER, SCALES
 
 if TYPE_CHECKING:
@@ -31,8 +32,8 @@ VIEWS = (*STORED, "cells", "published", "plan", "comparison")
 class Study:
     """The results in a store. Tables are Arrow tables (`to_pandas()` converts them), read when first needed."""
 
-    def __init__(self, location: str | os.PathLike[str] = DEFAULT_STORE):
-        self.store = Store.open(location)
+    def __init__(self, location: str | os.PathLike[str] = DEFAULT_STORE, catalogue: Catalogue = BUILT_IN):
+        self.store, self.catalogue = Store.open(location).with_settings_of(catalogue), catalogue
         self._cells: tuple[pa.Table, pa.Table] | None = None
 
     @property
@@ -55,7 +56,7 @@ class Study:
         """Finished trials by cell: the best, and the mean over the seeds of the chosen learning rate."""
         trials = self.trials
         if self._cells is None or self._cells[0] is not trials:
-            self._cells = trials, cells_table(trials)
+            self._cells = trials, cells_table(trials, self.catalogue)
         return self._cells[1]
 
     @property
@@ -92,8 +93,8 @@ class Study:
     def model(self, trial_id: str) -> "Network":
         """Load the trained network of a trial, given its id or the beginning of the id."""
         from orch.training.checkpoints import parse_model
-        from orch.usercode import use
-        from orch.usercode.stored_code import find_for
+        from orch.usercode import make_catalogue
+        from orch.usercode.stored_code import code_of_trial
 
         ids = self._stored("trials", ["trial_id"])["trial_id"].to_pylist()
         matching = [known for known in ids if known.startswith(trial_id)]
@@ -106,8 +107,8 @@ class Study:
                 f"the weights of trial {matching[0]} were not kept: discard it, then run orch sweep with a larger"
                 " --weights-mb"
             )
-        use(find_for(self.store, matching[0]))
-        return parse_model(data, f"weights/{matching[0]}.safetensors")[0]
+        catalogue = make_catalogue(code_of_trial(self.store, matching[0]))
+        return parse_model(data, f"weights/{matching[0]}.safetensors", catalogue)[0]
 
     def query(self, sql: str, /, scale: str = LAPTOP.name, **tables: Any) -> pa.Table:
         """Run a SQL statement over the views and over `tables`, which are Arrow tables or pandas frames.

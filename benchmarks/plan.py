@@ -22,7 +22,7 @@ from orch.planning.plan import make_plan
 from orch.running.run_sweeps import Request, record
 from orch.store import Store, trial_row
 from orch.sweeps import scales
-from orch.sweeps.registry import expand
+from orch.sweeps.expansion import expand
 from orch.sweeps.result import CurvePoint, Result, StopReason
 from orch.sweeps.selection import Results
 from orch.sweeps.trial import Trial
@@ -42,7 +42,7 @@ WIDE = dataclasses.replace(scales.PAPER, seeds=tuple(range(13)))
 
 
 def fill(location: str) -> None:
-    trials = [wanted.trial for wanted in expand(["main"], WIDE, Results.none()).wanted.values()]
+    trials = [each.trial for each in expand(["main"], WIDE, Results.none()).trials.values()]
     random.Random(0).shuffle(trials)
     store = Store.open(location)
     for start in range(0, NUM_FINISHED, 100):

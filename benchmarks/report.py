@@ -13,9 +13,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from orch.analysis.board import Board
 from orch.store import Store, curve_rows, trial_row
-from orch.sweeps.registry import expand
+from orch.sweeps.expansion import expand
 from orch.sweeps.result import CurvePoint, Result, StopReason
 from orch.sweeps.scales import PAPER
 from orch.sweeps.selection import Results
@@ -47,12 +46,12 @@ def write(store: Store, trials: list[Trial]) -> None:
 
 def fill(store: Store) -> None:
     """What waits for the best learning rates of others comes second; other seeds make up the number."""
-    first = expand(["all"], PAPER, Results.none()).wanted
-    write(store, [wanted.trial for wanted in first.values()])
-    both = expand(["all"], PAPER, Board.read(store, PAPER).results).wanted
-    write(store, [wanted.trial for key, wanted in both.items() if key not in first])
-    more = expand(["main"], dataclasses.replace(PAPER, seeds=(3, 4, 5)), Results.none()).wanted
-    write(store, [wanted.trial for wanted in more.values()][: TRIALS - len(both)])
+    first = expand(["all"], PAPER, Results.none()).trials
+    write(store, [each.trial for each in first.values()])
+    both = expand(["all"], PAPER, store.results()).trials
+    write(store, [each.trial for key, each in both.items() if key not in first])
+    more = expand(["main"], dataclasses.replace(PAPER, seeds=(3, 4, 5)), Results.none()).trials
+    write(store, [each.trial for each in more.values()][: TRIALS - len(both)])
 
 
 def main() -> None:

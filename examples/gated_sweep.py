@@ -1,4 +1,4 @@
-"""A sweep of one's own, with a model and a task of its own: orch sweep examples/gated_sweep.py --where modulus=2,seed=0
+"""A user's sweep, with a model and a task of its own: orch sweep examples/gated_sweep.py --where modulus=2,seed=0
 
 What do negative gates give a diagonal recurrence? Parity, at every length. And unlike a rotation it can forget when
 told to, so that it also has sums that are reset now and then.

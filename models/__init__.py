@@ -9,19 +9,21 @@ Suffixes of names are shapes, throughout this package:
 
 import importlib
 import pkgutil
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from orch.models.config import ModelConfig, Vocabulary
 
 
-def _discover() -> dict[str, type[ModelConfig]]:
+def _discover() -> Mapping[str, type[ModelConfig]]:
     registry = {}
     for module in pkgutil.iter_modules(__path__):
         if module.ispkg and module.name != "recurrence":
             config = importlib.import_module(f"{__name__}.{module.name}.config").Config
             registry[module.name] = config
-    return registry
+    return MappingProxyType(registry)
 
 
-REGISTRY: dict[str, type[ModelConfig]] = _discover()
+REGISTRY = _discover()
 
 __all__ = ["REGISTRY", "ModelConfig", "Vocabulary"]

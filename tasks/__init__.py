@@ -6,13 +6,15 @@ Only `sampling` imports torch; it turns any fold into batches on a device.
 
 import importlib
 import pkgutil
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from orch.tasks.task import Task
 
 _NOT_TASKS = {"task", "sampling"}
 
 
-def _discover() -> dict[str, type[Task]]:
+def _discover() -> Mapping[str, type[Task]]:
     registry = {}
     for module in pkgutil.iter_modules(__path__):
         if module.name not in _NOT_TASKS:
@@ -20,9 +22,9 @@ def _discover() -> dict[str, type[Task]]:
             for value in vars(loaded).values():
                 if isinstance(value, type) and issubclass(value, Task) and value.__module__ == loaded.__name__:
                     registry[value.name] = value
-    return registry
+    return MappingProxyType(registry)
 
 
-REGISTRY: dict[str, type[Task]] = _discover()
+REGISTRY = _discover()
 
 __all__ = ["REGISTRY", "Task"]

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from orch.analysis.board import Board
 from orch.analysis.figures.figure import Drawing, ReportFigure
 from orch.core.errors import OrchError
-from orch.sweeps.registry import ALL, resolve
+from orch.sweeps.catalogue import resolve
+from orch.sweeps.registry import ALL
 
 _PACKAGE = __name__.rpartition(".")[0]
 
@@ -25,7 +26,7 @@ class Gallery:
 def figures(board: Board, sweeps: Iterable[str] = (ALL,)) -> Gallery:
     """Draw every figure of these sweeps from the finished trials."""
     gallery, known = Gallery([], {}), find_figures()
-    for sweep in resolve(sweeps):
+    for sweep in resolve(sweeps, board.catalogue):
         for name, figure in known.items():
             if figure.suits(sweep):
                 try:

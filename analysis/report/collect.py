@@ -17,9 +17,10 @@ from orch.core.settings import to_dict
 from orch.running.status import FailureGroup, read_failures
 from orch.store import Store
 from orch.store.bundled import no_results
+from orch.sweeps.catalogue import BUILT_IN, Catalogue, resolve
 from orch.sweeps.cell import Cell
 from orch.sweeps.experiments import demo
-from orch.sweeps.registry import ALL, SWEEPS, resolve
+from orch.sweeps.registry import ALL, SWEEPS
 from orch.sweeps.scales import LAPTOP, SCALES, Scale
 
 _TRIAL_SETTINGS = {"train_examples", "max_inputs", "steps", "batch_size", "test_length", "balanced"}
@@ -121,15 +122,17 @@ class StudyReport:
         return f"{counts}; {agreement(self.comparisons)}" if self.comparisons else counts
 
 
-def collect(store: Store, sweeps: Sequence[str] = (), scale: str | None = None) -> StudyReport:
+def collect(
+    store: Store, sweeps: Sequence[str] = (), scale: str | None = None, catalogue: Catalogue = BUILT_IN
+) -> StudyReport:
     """Gather a report about these sweeps, or about those that were run on the store.
 
     Without a scale, the report is about the scale that most of the store's trials belong to.
     """
     if not store.exists():
         raise no_results(store.location)
-    board = Board.read(store, SCALES[scale or _commonest_scale(store)])
-    names = resolve(sweeps) if sweeps else _asked_for(store, board.scale.name)
+    board = Board.read(store, SCALES[scale or _commonest_scale(store)], catalogue)
+    names = resolve(sweeps, catalogue) if sweeps else _asked_for(store, board.scale.name)
     found = [_sweep_result(name, board) for name in names]
     tables = [table.name for table in TABLES.values() if table.sweep in names]
     report_ids = {trial_id for sweep in found for each in sweep.cells for trial_id in each.cell.trial_ids}
@@ -174,7 +177,8 @@ def _sweep_result(name: str, board: Board) -> SweepResult:
     found = board.cells(name)
     settings = _telling_settings([each.cell for each in found])
     cells = [CellResult(each.cell, each.summary, text) for each, text in zip(found, settings, strict=True)]
-    return SweepResult(name, SWEEPS[name].title, SWEEPS[name].reproduces, cells)
+    sweep = board.catalogue.sweeps[name]
+    return SweepResult(name, sweep.title, sweep.reproduces, cells)
 
 
 def _telling_settings(cells: Sequence[Cell]) -> list[str]:

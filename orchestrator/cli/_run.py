@@ -132,7 +132,7 @@ def run(requests: Sequence[Any], store_location: str, given: dict[str, Any]) -> 
         from orch.analysis.length_table import TITLE, length_rows
         from orch.cli._tables import print_rows
 
-        if rows := length_rows(opened, summary.trial_ids):
+        if rows := length_rows(opened, summary.trial_ids, requests[-1].catalogue):
             print_rows(rows, title=TITLE)
     if summary.stopped == "interrupted":
         sys.exit(130)

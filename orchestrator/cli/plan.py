@@ -42,10 +42,13 @@ def plan(
     from orch.core.errors import OrchError
     from orch.planning.plan import make_plan
     from orch.store import Store
+    from orch.usercode import read_sweeps
 
+    names, catalogue = read_sweeps(sweeps)
     opened = Store.open(store)
     launcher = read_launcher(on) if on else None
-    found = make_plan(sweeps, scale, where, opened, device_of(launcher, opened) if launcher else None)
+    device = device_of(launcher, opened) if launcher else None
+    found = make_plan(names, scale, where, opened, device, catalogue)
     if where and not found.trials and not found.waiting:
         raise OrchError(
             f"no trial of {', '.join(found.sweeps)} at {scale} scale has {' and '.join(where)}: ask for other settings"

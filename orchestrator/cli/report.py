@@ -64,9 +64,11 @@ def report(
     """
     from orch.analysis.report.collect import collect
     from orch.store import Store
+    from orch.usercode import read_sweeps
 
+    names, catalogue = read_sweeps(sweeps)
     opened = Store.open(store)
-    found = collect(opened, sweeps, scale)
+    found = collect(opened, names, scale, catalogue)
     if check is not None:
         sys.exit(1 if print_disagreements(found.comparisons, check) else 0)
     from orch.analysis.report.write import write_figures, write_page, write_text

@@ -48,15 +48,17 @@ def results(
     \b
     Example: orch results main --scale laptop --where modulus=5
     """
-    from orch.analysis import load
     from orch.analysis.results import for_people
     from orch.analysis.results import results as summed_up
+    from orch.analysis.study import Study
     from orch.core.errors import OrchError
+    from orch.usercode import read_sweeps
 
     told = check_output(format, output)
     names = list(dict.fromkeys(name.strip().replace("-", "_") for name in by.split(",") if name.strip()))
-    study = load(store)
-    found = summed_up(study, names, where, metric, sweeps, scale)
+    sweep_names, catalogue = read_sweeps(sweeps)
+    study = Study(store, catalogue)
+    found = summed_up(study, names, where, metric, sweep_names, scale)
     if not found.num_rows:
         hint = f"no trial has {' and '.join(where)}: ask for others" if where else "run orch sweep first"
         raise OrchError(f"there are no results at {study.store.location}: {hint}")

@@ -16,7 +16,7 @@ from orch.cli._run import check_options, run, run_options
 def resume(context: click.Context, store: str, **given: Any) -> None:
     """Go on with every sweep that the store knows to be unfinished, failed trials included.
 
-    A sweep of your own goes on with the code that the store has kept of it: resume only stores that you trust.
+    A sweep file of yours goes on with the code that the store has of it: resume only stores that you trust.
 
     \b
     Example: orch resume --store runs

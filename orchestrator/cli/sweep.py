@@ -22,8 +22,8 @@ def sweep(
     """Run what is missing of these sweeps: on this machine, on the cluster of which this is the head, or --on another.
 
     Safe to stop (Ctrl-C) and to repeat: finished trials are never run again, unfinished ones go on from their
-    checkpoints, failed ones are tried again. A sweep of your own is a file, which may define models and tasks: see
-    examples/gated_sweep.py. Its code goes to the workers and is kept in the store; orch resume runs what is kept.
+    checkpoints, failed ones are tried again. A sweep can be a file of yours, which may define models and tasks:
+    see examples/gated_sweep.py. Its code goes to the workers and into the store, from where orch resume runs it.
 
     With --on the sweep outlives this terminal: its log is followed, Ctrl-C only stops that, and orch logs comes back to
     it. The cluster runs this project as it stands here, edits included.
@@ -31,13 +31,12 @@ def sweep(
     \b
     Example: orch sweep main --scale laptop --where task=modular_addition
     """
-    from orch.planning.plan import make_plan
     from orch.running.run_sweeps import Request
 
     check_options(given)
     request = Request.read(sweeps, scale, where)
     if given["on"]:
-        make_plan(request.sweeps, scale, where, None)  # what cannot be meant is told here
+        request.plan(None)  # errors in the request are reported here, not on the cluster
         run_job(context, request.sweeps, request.code)
     else:
         run([request], store, given)

@@ -22,7 +22,8 @@ def sweeps(store: str, as_json: bool) -> None:
     from orch.analysis.coverage import num_covered
     from orch.cli._tables import print_rows
     from orch.store import Store
-    from orch.sweeps.registry import SWEEPS, expand
+    from orch.sweeps.expansion import expand
+    from orch.sweeps.registry import SWEEPS
     from orch.sweeps.scales import PAPER, SCALES
 
     board = Board.read(Store.open(store), PAPER)
@@ -32,8 +33,8 @@ def sweeps(store: str, as_json: bool) -> None:
         row["published cells"] = num_covered(PAPER, [name])
         for scale in SCALES.values():
             expansion = expand([name], scale, board.results)
-            num_trials = len(expansion.wanted) + expansion.waiting.total()
-            row[scale.name] = {"trials": num_trials, "done": len(expansion.wanted.keys() & board.finished.keys())}
+            num_trials = len(expansion.trials) + len(expansion.waiting)
+            row[scale.name] = {"trials": num_trials, "done": len(expansion.trials.keys() & board.finished.keys())}
         rows.append(row)
     if as_json:
         click.echo(json.dumps(rows, indent=2))

@@ -73,7 +73,7 @@ def train(
     torch.set_num_threads(threads)
     device = _pick_device(device)
     if checkpoint is not None and checkpoint.exists():
-        snapshot = load_snapshot(checkpoint)
+        snapshot = load_snapshot(checkpoint, trial.definitions)
         if snapshot.trial != trial:
             raise InvalidSettings([f"{checkpoint} holds another trial ({snapshot.trial.label}): name another file"])
         training = Training.resume([snapshot], device)

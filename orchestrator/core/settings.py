@@ -3,6 +3,7 @@
 Tasks, models and trials are made of these. Standard library only, so that everything may import it.
 """
 
+import contextlib
 import dataclasses
 import functools
 import json
@@ -15,10 +16,11 @@ from orch.core.errors import InvalidSettings, UnknownName
 
 T = TypeVar("T")
 _MISSING = object()
+_MISMATCH = {int: "is not a whole number", float: "is not a number", bool: "is not true or false", str: "is not a text"}
 
 
 def setting(default: Any, description: str, *, past: Any = _MISSING) -> Any:
-    """A dataclass field with a default and a sentence about it.
+    """Declare a dataclass field with a default and a sentence about it.
 
     `past` is for a field added after results exist: the value that describes how things were before. While a config
     has that value the field is left out of its identity, so that earlier results keep their ids.
@@ -27,27 +29,30 @@ def setting(default: Any, description: str, *, past: Any = _MISSING) -> Any:
     return dataclasses.field(default=default, metadata=metadata)
 
 
-def describe(field: dataclasses.Field) -> str:
-    return field.metadata.get("description", "")
+def describe(field: dataclasses.Field[Any]) -> str:
+    """Return the sentence about a field; nothing if it has none."""
+    return str(field.metadata.get("description", ""))
 
 
 def field_types(config_type: type) -> Mapping[str, Any]:
+    """Return the declared type of every field of a settings class."""
     return _field_types(config_type)
 
 
-@functools.cache
+@functools.cache  # apart, because mypy does not take the class of a dataclass for hashable
 def _field_types(config_type: type) -> Mapping[str, Any]:
     hints = typing.get_type_hints(config_type)
     return types.MappingProxyType({field.name: hints[field.name] for field in dataclasses.fields(config_type)})
 
 
 def to_dict(config: Any) -> dict[str, Any]:
-    """Plain values; tuples become lists, as JSON has it."""
+    """Return the settings as plain values, with lists in place of tuples as in JSON."""
     return {field.name: _plain(getattr(config, field.name)) for field in dataclasses.fields(config)}
 
 
 def canonical(config: Any) -> dict[str, Any]:
-    """What identifies a config: `to_dict`, numbers in their declared type, less later fields at their past value."""
+    """Return what identifies a config: `to_dict` with numbers in their declared type, less later fields at their past
+    value."""
     config_type: type = type(config)
     values = {}
     for name, hint, past in _identifying(config_type):
@@ -59,15 +64,17 @@ def canonical(config: Any) -> dict[str, Any]:
 
 @functools.cache
 def _identifying(config_type: type) -> list[tuple[str, Any, Any]]:
-    """Name, type and past value of every field; looked up once, because plans identify trials by the ten thousand."""
+    """Return name, type and past value of every field. Looked up once, because plans identify thousands of trials."""
     hints = field_types(config_type)
     fields = dataclasses.fields(config_type)
     return [(field.name, hints[field.name], field.metadata.get("past", _MISSING)) for field in fields]
 
 
 def canonical_json(config: Any, known: Mapping[str, str]) -> str:
-    """`canonical` as JSON with sorted keys, given the text of some fields. For one trial `json.dumps` would do; plans
-    identify them by the ten thousand, and what they share is written once."""
+    """Return `canonical` as JSON with sorted keys, given the text of some fields.
+
+    For one trial `json.dumps` would do. Plans identify thousands of them, and what they share is written once.
+    """
     texts = dict(known)
     config_type: type = type(config)
     for name, hint, past in _identifying(config_type):
@@ -89,7 +96,10 @@ def _json_tuple(value: tuple[Any, ...], hint: Any) -> str:
 
 
 def from_dict(config_type: type[T], values: Mapping[str, Any], kind: str = "setting") -> T:
-    """The config that `to_dict` was taken of. Unknown names raise with the nearest; wrong types raise all at once."""
+    """Return the config that `to_dict` was taken of.
+
+    An unknown name raises an error that suggests the nearest. Wrong types are reported all at once.
+    """
     hints = field_types(config_type)
     for name in values:
         if name not in hints:
@@ -110,6 +120,7 @@ def _plain(value: Any) -> Any:
 
 
 def _coerce(value: Any, hint: Any) -> Any:
+    """Return the value in its declared type, if that loses nothing; types that are not plain are left alone."""
     if type(value) is hint and value == value:  # as it should be, and not NaN
         return value
     if isinstance(hint, types.UnionType):
@@ -118,20 +129,10 @@ def _coerce(value: Any, hint: Any) -> Any:
         if not isinstance(value, (list, tuple)):
             raise TypeError("is not a list")
         return tuple(_coerce(item, hint.__args__[0]) for item in value)
-    if hint is bool:
-        if not isinstance(value, bool):
-            raise TypeError("is not true or false")
+    if hint not in _MISMATCH or (hint is str and isinstance(value, str)):
         return value
     if hint in (int, float) and not isinstance(value, (bool, str)):
-        try:
-            number = hint(value)
-        except (TypeError, ValueError, OverflowError):
-            number = None
-        if number is not None and number == value:
-            return number
-    if hint is str and isinstance(value, str):
-        return value
-    words = {int: "is not a whole number", float: "is not a number", str: "is not a text"}
-    if hint in words:
-        raise TypeError(words[hint])
-    return value
+        with contextlib.suppress(TypeError, ValueError, OverflowError):
+            if (number := hint(value)) == value:
+                return number
+    raise TypeError(_MISMATCH[hint])

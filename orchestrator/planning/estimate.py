@@ -11,17 +11,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from orch import models, tasks
 from orch.core.errors import OrchError
+from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
 from orch.sweeps.trial import Trial
-from orch.usercode import outdated
 
 if TYPE_CHECKING:
     from pyarrow import Table
 
 
 class Basis(enum.StrEnum):
-    """What an estimate rests on, the best first."""
+    """The kinds of evidence that an estimate rests on, the best first."""
 
     MEASURED = "measured"
     """Finished trials of the same model, size and task."""
@@ -35,14 +34,14 @@ class Basis(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """What a device does, roughly: only where no finished trial tells better."""
+    """Rough speed of a device, used where no finished trial tells better."""
 
     flops_per_second: float
     seconds_per_step: float
     seconds_per_token: float
-    """For each position that a forward pass goes through, one after the other."""
+    """Time for each position of a forward pass, which goes through them one after the other."""
     seconds_per_parameter: float
-    """For the optimiser."""
+    """Time of the optimiser for each parameter."""
 
 
 ASSUMED_IN = "November 2026"
@@ -55,12 +54,12 @@ ASSUMED = {
 
 
 def step_seconds(trial: Trial, device: str = "cpu") -> float:
-    """A training step, by arithmetic."""
+    """Estimate the seconds of one training step by arithmetic."""
     return _seconds(_costs(trial), _rates(device))[0]
 
 
 def estimate_seconds(trial: Trial, steps: float | None = None, device: str = "cpu") -> float:
-    """How long a trial of `steps` (else its budget) takes by arithmetic: training, validations and tests."""
+    """Estimate the seconds of a trial of `steps` (else its budget) by arithmetic: training, validations and tests."""
     steps = trial.steps if steps is None else steps
     per_step, per_validation, tests = _seconds(_costs(trial), _rates(device))
     return steps * per_step + math.ceil(steps / trial.eval_every) * per_validation + tests
@@ -84,7 +83,7 @@ def _seconds(costs: tuple[Pass, Pass, Pass, int], rates: Rates) -> tuple[float, 
 
 
 def _costs(trial: Trial) -> tuple[Pass, Pass, Pass, int]:
-    """A training batch, a validation and all tests, and how many parameters are trained."""
+    """Return the costs of a training batch, a validation and all tests, and the number of trained parameters."""
     model, vocabulary = trial.model, trial.vocabulary
 
     def forward(samples: int, inputs: int) -> Pass:
@@ -106,12 +105,13 @@ MEASURED_COLUMNS = ("device", "task_revision", "model_revision", "seconds", "ste
 _IN_A_PACK = {"learning_rate", "init_seed", "data_seed", "eval_seed"}
 
 
-def kind_columns() -> list[str]:
-    """The settings in which trials must agree to cost the same."""
-    from orch.store.user_columns import setting_columns
+def cost_columns(definitions: Definitions = BUILT_IN_DEFINITIONS) -> list[str]:
+    """Return the settings in which trials must agree to cost the same."""
+    from orch.store.columns import setting_columns
 
-    plain = (column for column in setting_columns() if not column.type.num_fields)  # lists cannot be compared
-    return [column.name for column in plain if column.name not in _IN_A_PACK]
+    columns = setting_columns(definitions.user_types)
+    # Lists are left out, because Arrow cannot compare them.
+    return [column.name for column in columns if not column.type.num_fields and column.name not in _IN_A_PACK]
 
 
 class Estimator:
@@ -126,10 +126,12 @@ class Estimator:
         trials: "Table | None" = None,
         device: str | None = None,
         tried: Iterable[Mapping[str, Any]] = (),
+        definitions: Definitions = BUILT_IN_DEFINITIONS,
     ):
         """`device` is the one to estimate for; else that on which finished trials spent most of their time, else one
-        that `orch doctor` tried, a GPU if it can be. `tried` is what it left in the store's `rates`."""
-        groups = [] if trials is None else list(_finished_groups(trials))
+        that `orch doctor` tried, a GPU if it can be. `tried` is what it left in the store's `rates`. Of the finished
+        `trials` only those count whose model and task are in `definitions`."""
+        groups = [] if trials is None else list(_finished_groups(trials, definitions))
         spent: dict[str, float] = defaultdict(float)
         for group in groups:
             spent[group.device] += group.seconds
@@ -157,7 +159,7 @@ class Estimator:
         return (trial.model, trial.task, trial.steps), (trial.model.name, trial.task.name, trial.steps)
 
     def expected_steps(self, trial: Trial) -> float:
-        """The mean of finished trials like it under the same budget, for some stop early; else the budget."""
+        """Return the mean steps of finished trials like it with the same budget; without any, the budget."""
         for key in self._step_keys(trial):
             if key in self._steps:
                 steps, count = self._steps[key]
@@ -191,31 +193,29 @@ class _Group:
     """Finished trials alike in all that costs time."""
 
     trial: Trial
-    """One of them."""
+    """One of these trials."""
     device: str
     count: int
     steps: float
-    """The mean."""
+    """Mean training steps."""
     seconds: float
-    """The sum."""
+    """Seconds of all of them together."""
 
 
-def _finished_groups(trials: "Table") -> Iterable[_Group]:
+def _finished_groups(trials: "Table", definitions: Definitions) -> Iterable[_Group]:
     measures = [("trial_id", "count"), ("steps_trained", "mean"), ("seconds", "sum"), ("config", "min")]
     kinds = ["device", "task_revision", "model_revision"]
-    grouped = trials.group_by([*kinds, *kind_columns()]).aggregate(measures)
+    grouped = trials.group_by([*kinds, *cost_columns(definitions)]).aggregate(measures)
     names = [*kinds, *(f"{name}_{measure}" for name, measure in measures)]
-    for device, *revisions, count, steps, seconds, config in zip(
-        *(grouped[name].to_pylist() for name in names), strict=True
-    ):
+    columns = (grouped[name].to_pylist() for name in names)
+    for device, task_revision, model_revision, count, steps, seconds, config in zip(*columns, strict=True):
         if None in (steps, seconds, config):
             continue
-        values = json.loads(config)
-        if outdated(tasks.REGISTRY, values["task"], revisions[0]) or outdated(
-            models.REGISTRY, values["model"], revisions[1]
-        ):
-            continue
         try:
-            yield _Group(Trial.from_dict(values), device or "cpu", count, steps, seconds)
+            trial = Trial.from_dict(json.loads(config), definitions)
         except OrchError:
             continue  # a trial of another version, with settings that this one does not know
+        # What the settings meant to another version of a user's code, the present one may not know.
+        parts = ((trial.task, task_revision), (trial.model, model_revision))
+        if all(part.revision == revision for part, revision in parts if type(part) in definitions.user_types):
+            yield _Group(trial, device or "cpu", count, steps, seconds)

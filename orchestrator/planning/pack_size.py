@@ -11,23 +11,23 @@ from orch.models import ModelConfig, Vocabulary
 from orch.sweeps.trial import Trial
 
 WORTH_IT = 1.2
-"""A pack must promise at least this much: a smaller gain drowns in its costs to the schedule."""
+"""Smallest speedup for which trials are packed: less is lost again in scheduling."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """What a step takes on a kind of device, in seconds."""
+    """The seconds that the parts of a training step take on a kind of device."""
 
     per_position: float
     """The calls at one position, forwards and backwards, and their part of the calls around."""
     per_trial: float
-    """What is called for each trial of a pack, such as the optimiser."""
+    """The calls for each trial of a pack, such as those of the optimiser."""
     per_operation: float
     """One multiplication or addition of a matrix product."""
     per_parameter: float
-    """Its gradient, its moments and its update: all memory."""
+    """The gradient, moments and update of one parameter, bound by memory."""
     per_state: float
-    """One component of a state at one position: elementwise work, all memory."""
+    """Elementwise work on one component of a state at one position, bound by memory."""
     largest_pack: int
     memory: float
     """Bytes that a pack may take."""

@@ -1,4 +1,4 @@
-"""What sweeps come to: every trial once, what is done and what is left, and about how long that takes.
+"""The plan of sweeps: every trial once, which are done, which are left, and about how long those take.
 
 No torch and no Ray. A store is read where there is one; nothing is written.
 """
@@ -10,14 +10,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from orch.core.errors import UnknownName
-from orch.planning.estimate import MEASURED_COLUMNS, Basis, Estimator, kind_columns
+from orch.planning.estimate import MEASURED_COLUMNS, Basis, Estimator, cost_columns
 from orch.running.failures import ENDED_WELL, LEFT_OFF
 from orch.sweeps import selection
-from orch.sweeps.registry import ALL, expand, resolve
+from orch.sweeps.catalogue import BUILT_IN, Catalogue, resolve
+from orch.sweeps.expansion import expand
+from orch.sweeps.registry import ALL
 from orch.sweeps.scales import SCALES
 from orch.sweeps.selection import Results
 from orch.sweeps.trial import Trial
-from orch.sweeps.where import parse_where
+from orch.sweeps.where import Known, parse_where
 
 if TYPE_CHECKING:
     from pyarrow import Table
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 class TrialState(enum.StrEnum):
     DONE = "done"
     FAILED = "failed"
-    """The last attempt at it went wrong; it is tried again."""
+    """The last attempt failed; the trial is tried again."""
     TO_DO = "to do"
     WAITING = "waiting"
     """Its learning rate comes from results that are not there yet."""
@@ -39,12 +41,12 @@ class PlannedTrial:
     id: str
     trial: Trial
     sweeps: tuple[str, ...]
-    """Those of the plan that want it."""
+    """The sweeps of the plan that ask for it."""
     others: tuple[str, ...]
-    """Further sweeps of the paper's that want it at the same scale."""
+    """Further sweeps of the paper that ask for it at the same scale."""
     state: TrialState
     seconds: float
-    """How long it should take on one device, alone or as its share of a pack; nothing for what is done."""
+    """Estimated time on one device, alone or as its share of a pack; 0 for a finished trial."""
     basis: Basis
 
     @property
@@ -53,7 +55,7 @@ class PlannedTrial:
 
     @property
     def left(self) -> bool:
-        """Whether it would be run now."""
+        """Whether a run would train it now."""
         return self.state in (TrialState.TO_DO, TrialState.FAILED)
 
 
@@ -63,7 +65,7 @@ class Plan:
     scale: str
     trials: list[PlannedTrial]
     waiting: Counter[str]
-    """How many trials wait, by what they wait for."""
+    """The number of waiting trials for each reason to wait."""
     device: str
     """The kind of device that the estimates are for."""
 
@@ -73,12 +75,12 @@ class Plan:
 
     @property
     def num_saved(self) -> int:
-        """How many more trials there would be if the sweeps did not share them."""
+        """The number of trials saved because sweeps share them."""
         return sum(len(planned.sweeps) - 1 for planned in self.trials)
 
     @property
     def hours(self) -> float:
-        """Device-hours for what is left."""
+        """Device-hours of the trials that are left."""
         return sum(self.hours_by_basis.values())
 
     @property
@@ -111,42 +113,50 @@ def _count(trials: Sequence[PlannedTrial]) -> dict[str, Any]:
 
 
 def make_plan(
-    names: Iterable[str], scale: str, where: Iterable[str], store: "Store | None", device: str | None = None
+    names: Iterable[str],
+    scale: str,
+    where: Iterable[str],
+    store: "Store | None",
+    device: str | None = None,
+    catalogue: Catalogue = BUILT_IN,
 ) -> Plan:
-    """These sweeps (`all` for all) at a scale, narrowed by conditions, against what a store has.
+    """Plan these sweeps of a catalogue (`all` for all) at a scale, narrowed by conditions, against what a store has.
 
-    `device` is the one to estimate for; else the store tells.
+    `device` is the one to estimate for. Without it, it is the one that the store has most results of.
     """
     if scale not in SCALES:
         raise UnknownName("scale", scale, SCALES)
-    asked, matches = resolve(names), parse_where(where).matches
-    columns = [*selection.COLUMNS, *MEASURED_COLUMNS, *kind_columns()]
-    trials = _read(store, "trials", columns) if store is not None else None
+    planned_sweeps, matches = resolve(names, catalogue), parse_where(where, Known.of(catalogue)).matches
+    columns = [*selection.COLUMNS, *MEASURED_COLUMNS, *cost_columns(catalogue)]
+    trials = _read(store.with_settings_of(catalogue), "trials", columns) if store is not None else None
     done = set() if trials is None else set(trials["trial_id"].to_pylist())
     failed = set() if store is None else failed_trials(store)
-    estimator = Estimator(trials, device, tried=store.list_json("rates").values() if store is not None else ())
-    # Every sweep of the paper's is expanded, to know which trials serve others as well.
+    tried = store.list_json("rates").values() if store is not None else ()
+    estimator = Estimator(trials, device, tried, catalogue)
+    # Every sweep of the paper is expanded, to know which trials serve others as well.
     results = Results.none() if trials is None else Results.of_table(trials)
-    expansion = expand([*asked, *(name for name in resolve([ALL]) if name not in asked)], SCALES[scale], results)
+    every_sweep = dict.fromkeys([*planned_sweeps, *resolve([ALL], catalogue)])
+    expansion = expand(every_sweep, SCALES[scale], results, catalogue)
 
-    def planned(trial_id: str, trial: Trial, wanted_by: list[str], state: TrialState) -> PlannedTrial:
-        sweeps = tuple(name for name in wanted_by if name in asked)
-        others = tuple(name for name in wanted_by if name not in asked)
+    def planned(trial_id: str, trial: Trial, sweeps: list[str], state: TrialState) -> PlannedTrial:
+        inside = tuple(name for name in sweeps if name in planned_sweeps)
+        others = tuple(name for name in sweeps if name not in planned_sweeps)
         estimate = (0.0, Basis.MEASURED) if state is TrialState.DONE else estimator.estimate(trial)
-        return PlannedTrial(trial_id, trial, sweeps, others, state, *estimate)
+        return PlannedTrial(trial_id, trial, inside, others, state, *estimate)
 
     found = []
-    for each in expansion.wanted.values():
-        if each.sweeps[0] in asked and matches(each.trial):
+    for each in expansion.trials.values():
+        if each.sweeps[0] in planned_sweeps and matches(each.trial):
             state = TrialState.DONE if each.id in done else TrialState.FAILED if each.id in failed else TrialState.TO_DO
             found.append(planned(each.id, each.trial, each.sweeps, state))
     waiting: Counter[str] = Counter()
-    for held, wanted_by in expansion.held.items():
-        if wanted_by[0] in asked and (held.trial is None or matches(held.trial)):
-            waiting[held.reason] += 1
-            if held.trial is not None:
-                found.append(planned("", held.trial, wanted_by, TrialState.WAITING))
-    return Plan(tuple(asked), scale, found, waiting, estimator.device)
+    for each_waiting, sweeps in expansion.waiting.items():
+        trial = each_waiting.trial
+        if sweeps[0] in planned_sweeps and (trial is None or matches(trial)):
+            waiting[each_waiting.reason] += 1
+            if trial is not None:
+                found.append(planned("", trial, sweeps, TrialState.WAITING))
+    return Plan(tuple(planned_sweeps), scale, found, waiting, estimator.device)
 
 
 def _read(store: "Store", table: str, columns: Sequence[str]) -> "Table | None":
@@ -154,7 +164,7 @@ def _read(store: "Store", table: str, columns: Sequence[str]) -> "Table | None":
 
 
 def failed_trials(store: "Store") -> set[str]:
-    """Trials whose last attempt went wrong. One that was interrupted or pruned, or is under way, is not among them."""
+    """Return the trials whose last attempt failed. Interrupted, pruned and running trials are not among them."""
     attempts = _read(store, "attempts", ["trial_id", "event", "outcome", "at"])
     if attempts is None:
         return set()

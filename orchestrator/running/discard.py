@@ -1,8 +1,7 @@
 """Which results a withdrawal concerns."""
 
 from orch.core.errors import InvalidSettings, UnknownName
-from orch.store import Store
-from orch.sweeps import where as conditions
+from orch.store import Store, matching
 
 
 def matching_trials(store: Store, where: list[str], trial_ids: list[str]) -> list[str]:
@@ -12,4 +11,4 @@ def matching_trials(store: Store, where: list[str], trial_ids: list[str]) -> lis
     unknown = [trial_id for trial_id in trial_ids if trial_id not in finished]
     if unknown:
         raise InvalidSettings([str(UnknownName("result of trial", each, finished[:50])) for each in unknown])
-    return sorted({*trial_ids, *(conditions.matching_trials(where, trials) if where else ())})
+    return sorted({*trial_ids, *(matching.matching_trials(where, trials) if where else ())})

@@ -34,7 +34,7 @@ from orch.running.ray_compat import failure_of, losses_as_actor_errors, no_ray_o
 from orch.running.units import Listener, Turn, Work
 from orch.running.worker import DEFAULT_TRAINING, SUMMARY, Unit, UnitRun, check_shared
 from orch.store import Outcome, Store
-from orch.usercode import behind
+from orch.usercode import codes_defining
 
 REPORT_SECONDS = 2.0
 """A worker reports about this often. The controller handles one event at a time: reports are dear."""
@@ -160,7 +160,7 @@ class Run:
             checkpoint_seconds=options.checkpoint_seconds,
             weights_limit=options.weights_limit,
             training=options.training,
-            code=[code.to_dict() for code in behind(work.open_trials)],
+            code=[code.to_dict() for code in codes_defining(work.open_trials)],
             git_commit=self.git_commit,
             git_dirty=self.git_dirty,
         )

@@ -20,10 +20,10 @@ from orch.running.progress import Display, Progress, ProgressCount, duration
 from orch.running.session import Options, Session, check_holders, compacting, interruptible
 from orch.running.units import Turn, Work
 from orch.store import Store
-from orch.sweeps.registry import read_files
+from orch.sweeps.catalogue import Catalogue
 from orch.sweeps.trial import Trial
-from orch.usercode import UserCode, in_use, use
-from orch.usercode.stored_code import find, keep
+from orch.usercode import UserCode, UserSweep, make_catalogue, read_sweeps
+from orch.usercode.stored_code import get_code, put_code
 
 LONG_SECONDS = 24 * 3600
 LOOK_SECONDS = 1.0
@@ -37,17 +37,22 @@ class Request:
     scale: str
     where: tuple[str, ...] = ()
     code: tuple[UserCode, ...] = ()
-    """Files of the user's, as they were when it was asked for."""
+    """The user's files as they were when the request was made."""
 
     @classmethod
     def read(cls, names: Iterable[str], scale: str, where: Iterable[str]) -> "Request":
-        """Of names as the user gives them: files among them are read now, and not again."""
-        sweeps = read_files(names)
-        return cls(tuple(sweeps), scale, tuple(where), tuple(code for code in in_use() if code.name in sweeps))
+        """Make a request from names as the user gives them: files among them are read now, and not again."""
+        sweeps, catalogue = read_sweeps(names)
+        code = tuple(sweep.code for sweep in catalogue.sweeps.values() if isinstance(sweep, UserSweep))
+        return cls(tuple(sweeps), scale, tuple(where), code)
 
-    def plan(self, store: Store) -> Plan:
-        use(self.code)
-        return make_plan(self.sweeps, self.scale, self.where, store)
+    @property
+    def catalogue(self) -> Catalogue:
+        """The models, tasks and sweeps that it may name: the built-in ones and those of its code."""
+        return make_catalogue(self.code)
+
+    def plan(self, store: Store | None) -> Plan:
+        return make_plan(self.sweeps, self.scale, self.where, store, catalogue=self.catalogue)
 
     @property
     def description(self) -> str:
@@ -143,7 +148,7 @@ def record(store: Store, request: Request, plan: Plan) -> None:
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "seconds": {planned.id: round(planned.seconds, 3) for planned in plan.trials if planned.id},
         "waiting": plan.num_waiting,
-        "code": keep(store, request.code),
+        "code": put_code(store, request.code),
     }
     store.put_json(f"sweeps/{name}.json", values)
 
@@ -153,7 +158,7 @@ def recorded_requests(store: Store) -> list[Request]:
     found = []
     for values in store.list_json("sweeps").values():
         sweeps = tuple(values["sweeps"])
-        code = find(store, values.get("code", ()), ", ".join(sweeps))
+        code = get_code(store, values.get("code", ()), ", ".join(sweeps))
         found.append(Request(sweeps, values["scale"], tuple(values["where"]), code))
     return found
 

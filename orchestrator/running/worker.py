@@ -19,7 +19,7 @@ from orch.running.log import worker_log
 from orch.store import Outcome, Store, curve_rows, trial_row
 from orch.sweeps.result import CurvePoint, StopReason
 from orch.sweeps.trial import Trial
-from orch.usercode import UserCode, use
+from orch.usercode import UserCode, make_catalogue
 
 CHECKPOINT_COST = 0.05
 """Checkpoints may take at most this share of the time: large models are checkpointed less often."""
@@ -66,12 +66,12 @@ def check_shared(unit: Unit) -> None:
     raise TrialError(Failure(Outcome.FAILED, "store out of reach", f"{problem}: {remedy}", store_lost=True))
 
 
-def checkpoint_step(data: bytes) -> int:
-    """How far a checkpoint is; one that is damaged is as good as none."""
+def checkpoint_step(data: bytes, trial: Trial) -> int:
+    """How far a checkpoint of a trial is; one that is damaged is as good as none."""
     from orch.training.checkpoints import parse_snapshot
 
     try:
-        return parse_snapshot(data, "a checkpoint").step
+        return parse_snapshot(data, "a checkpoint", trial.definitions).step
     except OrchError:
         return 0
 
@@ -85,7 +85,7 @@ def open_training(trials: list[Trial], checkpoints: list[bytes | None], device: 
     for trial, data in zip(trials, checkpoints, strict=True):
         if data is not None:
             try:
-                snapshot = parse_snapshot(data, f"the checkpoint of {trial.id}")
+                snapshot = parse_snapshot(data, f"the checkpoint of {trial.id}", trial.definitions)
             except OrchError:
                 break  # damaged, or of other code: as good as none, and the trial starts again
             if snapshot.trial == trial:
@@ -117,8 +117,9 @@ class UnitRun:
             self._write_attempt(trial_id, "start")
         self._log = worker_log(self._store)
         try:
-            use(UserCode.from_dict(values) for values in unit["code"])
-            self._trials = [Trial.from_dict(values) for values in unit["trials"]]
+            catalogue = make_catalogue(tuple(UserCode.from_dict(values) for values in unit["code"]))
+            self._store = self._store.with_settings_of(catalogue)
+            self._trials = [Trial.from_dict(values, catalogue) for values in unit["trials"]]
             self._later = self._by_step()
             self._training = self._open_training()
         except Exception as error:
@@ -132,7 +133,7 @@ class UnitRun:
         self._log.event("unit started", trials=[trial.id for trial in self._trials], resumed=resumed)
         groups: dict[int, tuple[list[Trial], list[bytes | None]]] = {}
         for trial, data in zip(self._trials, checkpoints, strict=True):
-            step = 0 if data is None or len(checkpoints) == 1 else checkpoint_step(data)
+            step = 0 if data is None or len(checkpoints) == 1 else checkpoint_step(data, trial)
             trials, found = groups.setdefault(step, ([], []))
             trials.append(trial)
             found.append(data)

@@ -2,19 +2,22 @@
 
 A trial's settings are columns of their own: one for every field that any task, any model or the trial itself has, null
 where it does not apply. A new setting is therefore a new column, and earlier parts read as null there. Settings that
-only tasks and models of the user's own have come last: see `own_columns`.
+only a user's tasks and models have come last. A store that has them is also read without their code: columns that a
+reader does not know are kept as they are.
 """
 
 import dataclasses
 import types
 import typing
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
 
 from orch import models, tasks
 from orch.core.settings import describe, field_types
+from orch.sweeps.definitions import PartType
 from orch.sweeps.trial import Trial
 
 TIME = pa.timestamp("us", tz="UTC")
@@ -29,6 +32,7 @@ def _column(name: str, kind: pa.DataType, description: str) -> pa.Field:
 
 
 def arrow_type(hint: Any) -> pa.DataType:
+    """Return the type of the column for a setting of this type."""
     if isinstance(hint, types.UnionType):
         return arrow_type(next(arm for arm in hint.__args__ if arm is not type(None)))
     if typing.get_origin(hint) is tuple:
@@ -37,16 +41,16 @@ def arrow_type(hint: Any) -> pa.DataType:
 
 
 def _settings(config_types: Iterable[type]) -> list[pa.Field]:
-    """One column per field, whichever of the types have it."""
-    hints: dict[str, Any] = {}
+    """Return one column per field, whichever of the types have it."""
+    kinds: dict[str, pa.DataType] = {}
     sentences: dict[str, list[str]] = {}
     for config_type in config_types:
         for field in dataclasses.fields(config_type):
-            hint = field_types(config_type)[field.name]
-            assert hints.setdefault(field.name, hint) == hint, f"the setting {field.name} has two types: rename one"
-            told = sentences.setdefault(field.name, [])
-            told.extend({describe(field)} - {"", *told})
-    return [_column(name, arrow_type(hint), "; or: ".join(sentences[name])) for name, hint in hints.items()]
+            kind = arrow_type(field_types(config_type)[field.name])
+            assert kinds.setdefault(field.name, kind) == kind, f"the setting {field.name} has two types: rename one"
+            known = sentences.setdefault(field.name, [])
+            known.extend({describe(field)} - {"", *known})
+    return [_column(name, kind, "; or: ".join(sentences[name])) for name, kind in kinds.items()]
 
 
 TASK_SETTINGS, MODEL_SETTINGS = _settings(tasks.REGISTRY.values()), _settings(models.REGISTRY.values())
@@ -140,19 +144,32 @@ _WITHDRAWN = (
 )
 
 
-def _schema(columns: tuple[pa.Field, ...]) -> pa.Schema:
+def _schema(columns: Iterable[pa.Field]) -> pa.Schema:
     names = [column.name for column in columns]
     twice = {name for name in names if names.count(name) > 1}
     assert not twice, f"these settings have the names of other columns: {sorted(twice)}; rename them"
     return pa.schema(columns)
 
 
-SCHEMAS: dict[str, pa.Schema] = {
-    "trials": _schema(TRIALS),
-    "curves": _schema(_CURVES),
-    "attempts": _schema(_ATTEMPTS),
-    "withdrawn": _schema(_WITHDRAWN),
-}
+def _user_settings(user_types: Iterable[PartType]) -> list[pa.Field]:
+    built_in = {column.name for column in TRIALS}
+    return [column for column in _settings(user_types) if column.name not in built_in]
+
+
+def setting_columns(user_types: Iterable[PartType] = ()) -> list[pa.Field]:
+    """Return a column for every setting of the built-in tasks and models, of these and of the trial itself."""
+    return [*SETTINGS, *_user_settings(user_types)]
+
+
+def make_schemas(user_types: Iterable[PartType] = ()) -> Mapping[str, pa.Schema]:
+    """Return the schema of each table, where `trials` also has the settings of a user's tasks and models."""
+    trials = [*TRIALS, *_user_settings(user_types)]
+    tables = {"trials": trials, "curves": _CURVES, "attempts": _ATTEMPTS, "withdrawn": _WITHDRAWN}
+    return MappingProxyType({table: _schema(columns) for table, columns in tables.items()})
+
+
+SCHEMAS = make_schemas()
+"""The schemas of a store that has only built-in settings."""
 
 KEYS: dict[str, tuple[str, ...]] = {
     "trials": ("trial_id", "attempt_id"),
@@ -160,7 +177,7 @@ KEYS: dict[str, tuple[str, ...]] = {
     "attempts": ("attempt_id", "event"),
     "withdrawn": ("trial_id", "attempt_id"),
 }
-"""What identifies a row. Rows alike in these say the same thing twice, and the earliest of them counts."""
+"""The columns that identify a row. Rows alike in these say the same thing twice, and the earliest of them counts."""
 
 TIMES: dict[str, str | None] = {"trials": "finished_at", "curves": None, "attempts": "at", "withdrawn": "at"}
-"""When a row came to be."""
+"""The column that says when a row came to be."""

@@ -76,9 +76,9 @@ def _is_large(part: Part, shelf: Shelf) -> bool:
 def _merge(shelf: Shelf, parts: list[Part], level: int) -> CompactionReport:
     report = CompactionReport()
     for group, data in _groups(shelf, parts):
-        merged = unique(shelf.table, conform(shelf.table, data, None))
+        merged = unique(shelf.table, conform(shelf.table, shelf.schema, data, None))
         replaced = [part.path for part in group]
-        shelf.files.put(new_path(shelf.table, level), encode(shelf.table, merged, replaced), kind="part")
+        shelf.files.put(new_path(shelf.table, level), encode(shelf.table, shelf.schema, merged, replaced), kind="part")
         crash_point("compacted-written")
         _delete(shelf, group)
         report += CompactionReport(merged=len(group), written=1)

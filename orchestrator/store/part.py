@@ -18,7 +18,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from orch.core.errors import StoreTooNew, UnknownName
-from orch.store.columns import SCHEMAS
 from orch.store.footer_rows import KEY, make_note
 
 SCHEMA_VERSION = 1
@@ -69,8 +68,7 @@ def new_path(table: str, level: int) -> str:
     return f"{table}/{level}/{time.time_ns() // 1_000_000:013d}-{secrets.token_hex(6)}.parquet"
 
 
-def to_table(table: str, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
-    schema = SCHEMAS[table]
+def to_table(table: str, schema: pa.Schema, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     known = set(schema.names)
     for row in rows:
         for name in row:
@@ -79,7 +77,7 @@ def to_table(table: str, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=schema)
 
 
-def encode(table: str, data: pa.Table, replaces: Sequence[str] = ()) -> bytes:
+def encode(table: str, schema: pa.Schema, data: pa.Table, replaces: Sequence[str] = ()) -> bytes:
     metadata = {"orch.table": table, "orch.schema_version": str(SCHEMA_VERSION)}
     if replaces:
         metadata["orch.replaces"] = json.dumps(list(replaces))
@@ -90,16 +88,16 @@ def encode(table: str, data: pa.Table, replaces: Sequence[str] = ()) -> bytes:
     sink = io.BytesIO()
     with pq.ParquetWriter(sink, data.schema.remove_metadata(), **options) as writer:
         writer.write_table(data, row_group_size=1 << 17)
-        if not replaces and data.schema.equals(SCHEMAS[table]):
-            note = make_note(data, columns_checksum(table), sink.getvalue())
+        if not replaces and data.schema.equals(schema):
+            note = make_note(data, columns_checksum(schema), sink.getvalue())
             metadata |= {KEY: note} if note else {}
         writer.add_key_value_metadata(metadata)
     return sink.getvalue()
 
 
-def columns_checksum(table: str) -> int:
-    """Of what this version knows of a table's columns: their names, types and meaning."""
-    columns = [f"{field.name} {field.type}" for field in SCHEMAS[table]]
+def columns_checksum(schema: pa.Schema) -> int:
+    """Return a checksum of the columns' names, types and meaning."""
+    columns = [f"{field.name} {field.type}" for field in schema]
     return zlib.crc32("\n".join([str(SCHEMA_VERSION), *columns]).encode())
 
 

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 import pyarrow as pa
 
 from orch.core.errors import UnknownName
-from orch.store.columns import SCHEMAS
 
 
 def union(tables: Iterable[pa.Table]) -> pa.Table | None:
@@ -28,9 +27,8 @@ def union(tables: Iterable[pa.Table]) -> pa.Table | None:
     return pa.concat_tables(merged, promote_options="default") if merged else None
 
 
-def conform(table: str, data: pa.Table | None, columns: Sequence[str] | None) -> pa.Table:
-    """`data` with every column this version knows, described, then those it does not know; or with just `columns`."""
-    known = SCHEMAS[table]
+def conform(table: str, known: pa.Schema, data: pa.Table | None, columns: Sequence[str] | None) -> pa.Table:
+    """Return `data` with every known column, described, then those that are not known; or with just `columns`."""
     data = pa.Table.from_batches([], known) if data is None else data  # `empty_table` would import pandas
     fields = {field.name: field for field in [*data.schema, *known]}
     fields = {name: fields[name] for name in dict.fromkeys([*known.names, *data.column_names])}

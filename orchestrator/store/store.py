@@ -13,7 +13,7 @@ import pyarrow as pa
 from orch.core.errors import StoreUnreachable, UnknownName
 from orch.store.attempts import attempt_row
 from orch.store.bundled import BUNDLED
-from orch.store.columns import SCHEMAS
+from orch.store.columns import SCHEMAS, make_schemas
 from orch.store.compaction import CompactionReport, compact
 from orch.store.crash_points import crash_point
 from orch.store.deduplication import standing, standing_curves
@@ -22,6 +22,8 @@ from orch.store.part import encode, new_path, to_table
 from orch.store.part_cache import PartCache
 from orch.store.schema_union import conform
 from orch.store.table_reader import Shelf
+from orch.sweeps.definitions import Definitions, PartType
+from orch.sweeps.selection import COLUMNS, Results, rows_by_id
 
 DEFAULT_STORE = "runs"
 
@@ -33,14 +35,17 @@ class Store:
     counts. All methods may be called from several threads.
     """
 
-    def __init__(self, location: str | os.PathLike[str] = DEFAULT_STORE):
+    def __init__(self, location: str | os.PathLike[str] = DEFAULT_STORE, user_types: tuple[PartType, ...] = ()):
+        """`user_types` are tasks and models of the user's whose settings are columns of `trials`."""
         given = os.fspath(location)
         named = "://" in given or given == BUNDLED
         self.uri = given if named else os.path.abspath(os.path.expanduser(given))
         """For handing on, to workers elsewhere too. It may hold credentials: show `location` instead."""
         self._files = open_files(given)
         cache = PartCache(self.location) if self._files.local_path("") is None else None
-        self._shelves = {table: Shelf(table, self._files, cache) for table in SCHEMAS}
+        schemas = make_schemas(user_types)
+        self._shelves = {table: Shelf(table, schema, self._files, cache) for table, schema in schemas.items()}
+        self._with_settings = {user_types: self}
         self._answers: dict[tuple[str, tuple[str, ...] | None], tuple[tuple[pa.Table, ...], pa.Table]] = {}
 
     @classmethod
@@ -50,6 +55,13 @@ class Store:
         Creates nothing yet.
         """
         return cls(location)
+
+    def with_settings_of(self, definitions: Definitions) -> "Store":
+        """Return this store with a column in `trials` for every setting of a user's tasks and models."""
+        user_types = definitions.user_types
+        if user_types not in self._with_settings:
+            self._with_settings[user_types] = Store(self.uri, user_types)
+        return self._with_settings[user_types]
 
     @property
     def location(self) -> str:
@@ -81,10 +93,10 @@ class Store:
 
     def write(self, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Append rows as one part: all of them or, if this process dies, none."""
-        self._shelf(table)
+        schema = self._shelf(table).schema
         if rows:
             rows = [attempt_row(row) for row in rows] if table == "attempts" else rows
-            self._files.put(new_path(table, 0), encode(table, to_table(table, rows)), kind="part")
+            self._files.put(new_path(table, 0), encode(table, schema, to_table(table, schema, rows)), kind="part")
 
     def write_trial(self, row: Mapping[str, Any], curves: Sequence[Mapping[str, Any]]) -> None:
         """A finished trial. Its curves come first, so that a trial which is there has its curves."""
@@ -100,7 +112,7 @@ class Store:
         before, answer = self._answers.get(key, ((), None))
         if answer is None or any(new is not old for new, old in zip(sources, before, strict=True)):
             answer = _answer(table, *sources)
-            answer = answer if columns is None else conform(table, answer, columns)
+            answer = answer if columns is None else conform(table, self._shelves[table].schema, answer, columns)
             self._answers[key] = (sources, answer)
         return answer
 
@@ -116,6 +128,10 @@ class Store:
     def done(self) -> set[str]:
         """The ids of the trials that need not be run."""
         return set(self.read("trials", ("trial_id",))["trial_id"].to_pylist())
+
+    def results(self) -> Results:
+        """Return the finished trials for sweeps that depend on them; they are read when first needed."""
+        return Results(lambda: rows_by_id(self.read("trials", COLUMNS)) if self.exists() else {})
 
     def discard(self, trial_ids: Iterable[str], reason: str) -> int:
         """Withdraw every result of these trials, so that they count as not run; the number of trials withdrawn.

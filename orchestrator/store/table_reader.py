@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from orch.core.errors import StoreUnreachable
-from orch.store.columns import KEYS, SCHEMAS, TIMES
+from orch.store.columns import KEYS, TIMES
 from orch.store.deduplication import unique
 from orch.store.files import Files, reaching
 from orch.store.footer_rows import find_lines, parse_lines
@@ -41,8 +41,8 @@ class Kept:
 
 
 class Shelf:
-    def __init__(self, table: str, files: Files, cache: PartCache | None):
-        self.table, self.files = table, files
+    def __init__(self, table: str, schema: pa.Schema, files: Files, cache: PartCache | None):
+        self.table, self.schema, self.files = table, schema, files
         self._cache = cache
         self._kept: dict[tuple[str, ...] | None, Kept] = {}
         self._footers: dict[str, Footer] = {}
@@ -101,7 +101,7 @@ class Shelf:
                     known |= {part.path, *contents.footer.replaces}
         if new or kept.data is None:
             rows = union([*([] if kept.data is None else [kept.data]), *new])
-            data = conform(self.table, rows, wanted)
+            data = conform(self.table, self.schema, rows, wanted)
             # What a compaction wrote has every fact once.
             kept.data = data if only_merged and len(new) == 1 and kept.data is None else unique(self.table, data)
         kept.parts = known
@@ -130,7 +130,7 @@ class Shelf:
     def load(self, parts: Sequence[Part], columns: Sequence[str] | None) -> list[tuple[Part, Contents | None]]:
         """What is in each part; None if it has vanished. Damaged parts are set aside and left out."""
         # A few parts are read as what they are; of many, the lines in their footers are far faster.
-        known_columns = columns_checksum(self.table) if len(parts) >= _MANY else None
+        known_columns = columns_checksum(self.schema) if len(parts) >= _MANY else None
 
         def load_one(part: Part) -> Contents | bytes | DamagedPart | None:
             try:
@@ -175,7 +175,7 @@ class Shelf:
     ) -> Iterator[Contents | DamagedPart | None]:
         """Lines as what they mean: parsed all at once, then each part's share of the rows."""
         lines = [each for each in loaded if isinstance(each, bytes)]
-        known = [field.remove_metadata() for field in SCHEMAS[self.table]]
+        known = [field.remove_metadata() for field in self.schema]
         schema = pa.schema([field for field in known if columns is None or field.name in columns])
         rows, place = parse_lines(lines, schema), 0
         for each in loaded:

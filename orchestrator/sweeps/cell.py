@@ -1,4 +1,4 @@
-"""A cell: what one number of a table comes from."""
+"""A cell: the trials behind one number of a table."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ class Cell:
     variant: str = ""
     """The model's variant as the published table calls it: at smaller scales it may be built in proportion."""
     reading: str = ""
-    """What sets it apart from other cells that stand beside the same published number."""
+    """What sets it apart from other cells that are compared with the same published number."""
 
     @property
     def example(self) -> Trial:
-        """One of its trials; if that waits for its learning rate, all but that is known."""
+        """One of its trials. If that waits for its learning rate, all other settings are known."""
         first = self.trials[0]
         trial = first.trial if isinstance(first, Waiting) else first
         assert trial is not None, "a trial that waits knows all but its learning rate"
@@ -27,11 +27,11 @@ class Cell:
 
     @property
     def learning_rates(self) -> frozenset[float]:
-        """Each that it is to be trained with; one that a trial still waits for is `NOT_KNOWN`."""
+        """The learning rates of its trials; `NOT_KNOWN` stands for one that a trial waits for."""
         trials = (each.trial if isinstance(each, Waiting) else each for each in self.trials)
         return frozenset(NOT_KNOWN if trial is None else trial.learning_rate for trial in trials)
 
     @property
     def trial_ids(self) -> list[str]:
-        """Of the trials that do not wait."""
+        """The ids of the trials that do not wait."""
         return [trial.id for trial in self.trials if isinstance(trial, Trial)]

@@ -1,4 +1,4 @@
-"""What came of a trial."""
+"""The result of a trial."""
 
 import enum
 from dataclasses import dataclass, field
@@ -34,7 +34,7 @@ class Result:
     test_accuracy: dict[int, float]
     """Normalised accuracy at each tested length."""
     majority: dict[int, float]
-    """What always giving the commonest answer would score, normalised, at each tested length."""
+    """Normalised accuracy of always giving the commonest answer, at each tested length."""
     parameters: dict[str, Any] = field(repr=False)
     """The trained weights by name (tensors)."""
 
@@ -47,7 +47,7 @@ class Result:
         return self.test_accuracy[self.trial.test_length]
 
     def summary(self) -> dict[str, Any]:
-        """As plain values, for JSON. Accuracies are normalised; the raw ones are beside them."""
+        """Return the result as plain values, for JSON. Accuracies are normalised, with the raw ones beside them."""
         task, last = self.trial.task, self.curve[-1]
         return {
             "trial_id": self.trial.id,

@@ -1,13 +1,13 @@
 """The three scales: settings with a name. A trial does not know its scale, so equal trials of two scales are one."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from orch import models, tasks
 from orch.core.errors import UnknownName
 from orch.models import ModelConfig
 from orch.sweeps.cell import Cell
+from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
 from orch.sweeps.selection import NOT_KNOWN, Waiting
 from orch.sweeps.trial import Trial
 from orch.tasks import Task
@@ -35,14 +35,16 @@ class Scale:
     """Largest number of layers."""
     sparse: bool = False
     """Whether one trial of each kind is enough."""
+    definitions: Definitions = field(default=BUILT_IN_DEFINITIONS, repr=False, compare=False)
+    """The models and tasks that can be named."""
 
     def task(self, name: str, modulus: int) -> Task:
         """Make the task of this name."""
-        return _known("task", name, tasks.REGISTRY)(modulus=modulus)
+        return _known("task", name, self.definitions.tasks)(modulus=modulus)
 
     def model(self, name: str, **settings: Any) -> ModelConfig:
         """Make the model of this name, at this scale's width unless `settings` has another."""
-        return _known("model", name, models.REGISTRY)(**{"width": self.width} | settings)
+        return _known("model", name, self.definitions.models)(**{"width": self.width} | settings)
 
     def trial(
         self, task: Task, model: ModelConfig, *, learning_rate: float | Waiting, seed: int, **settings: Any

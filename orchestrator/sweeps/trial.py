@@ -7,21 +7,22 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar, cast
 
-from orch import models, tasks
 from orch.core.errors import InvalidSettings, UnknownName
 from orch.core.settings import canonical, canonical_json, field_types, from_dict, setting, to_dict
 from orch.models import ModelConfig, Vocabulary
+from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
 from orch.tasks import Task
 
+T = TypeVar("T")
 TRAINER_REVISION = 1
 """Raise it whenever training the same trial would give other numbers (Adam, loss, sampling order, evaluation)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Trial:
-    """What to train on what, how, and what to measure. Equal trials have equal ids, whoever asks."""
+    """A model, a task, how to train and what to measure. Equal trials have equal ids, whichever sweep asks."""
 
     task: Task
     model: ModelConfig
@@ -60,12 +61,12 @@ class Trial:
 
     @property
     def label(self) -> str:
-        """A few words for people."""
+        """A short description for people."""
         variant = f" ({self.model.summary})" if self.model.summary else ""
         return f"{self.model.name}{variant} on {self.task.name} modulo {self.task.modulus}"
 
     def stackable(self) -> "Trial":
-        """The same trial with all that may differ within a pack set to one value: equal results can be stacked."""
+        """Return this trial with all that may differ within a pack set to one value: equal ones can be stacked."""
         return dataclasses.replace(self, learning_rate=1.0, init_seed=0, data_seed=0)
 
     def to_dict(self) -> dict[str, Any]:
@@ -74,14 +75,21 @@ class Trial:
         return to_dict(self) | {"task": task, "model": model}
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "Trial":
+    def from_dict(cls, values: Mapping[str, Any], definitions: Definitions = BUILT_IN_DEFINITIONS) -> "Trial":
+        """Return the trial that `to_dict` was taken of."""
         parts = dict(values)
-        parts["task"] = _named(tasks.REGISTRY, "task", parts.get("task"))
-        parts["model"] = model_from_dict(parts.get("model"))
+        parts["task"] = _named(definitions.tasks, "task", parts.get("task"))
+        parts["model"] = _named(definitions.models, "model", parts.get("model"))
         return from_dict(cls, parts)
 
+    @property
+    def definitions(self) -> Definitions:
+        """The built-in models and tasks, and those of this trial."""
+        built_in, model, task = BUILT_IN_DEFINITIONS, self.model, self.task
+        return Definitions({**built_in.models, model.name: type(model)}, {**built_in.tasks, task.name: type(task)})
+
     def problems(self) -> list[str]:
-        """Everything that keeps this trial from running, each as a sentence that names the remedy."""
+        """Return everything that keeps this trial from running, each as a sentence that names the remedy."""
         found = self.task.problems() + self.model.problems()
         for name in (
             "batch_size",
@@ -119,7 +127,7 @@ class Trial:
         return found
 
     def check(self) -> "Trial":
-        """This trial, or an error that lists everything wrong with it."""
+        """Return this trial, or raise an error that lists everything wrong with it."""
         if problems := self.problems():
             raise InvalidSettings(problems)
         return self
@@ -134,18 +142,18 @@ def _identify(trial: Trial) -> str:
 
 @functools.lru_cache(maxsize=1 << 12)
 def _identity_of(part: Task | ModelConfig) -> str:
-    """Thousands of trials share few tasks and models."""
+    """Return the canonical JSON of a task or model. Remembered, because thousands of trials share few of them."""
     return json.dumps({"name": part.name} | canonical(part), sort_keys=True, separators=(",", ":"))
 
 
-def model_from_dict(values: Any) -> ModelConfig:
-    """A trial's model alone, where its task may be unknown."""
-    return _named(models.REGISTRY, "model", values)
+def model_from_dict(values: Any, definitions: Definitions = BUILT_IN_DEFINITIONS) -> ModelConfig:
+    """Return a trial's model alone, where its task may be unknown."""
+    return _named(definitions.models, "model", values)
 
 
-def _named(registry: Mapping[str, type], kind: str, values: Any) -> Any:
+def _named(registry: Mapping[str, type[T]], kind: str, values: Any) -> T:
     if isinstance(values, (Task, ModelConfig)):
-        return values
+        return cast(T, values)
     settings = dict(values or {})
     name = settings.pop("name", "")
     if name not in registry:
@@ -153,12 +161,16 @@ def _named(registry: Mapping[str, type], kind: str, values: Any) -> Any:
     return from_dict(registry[name], settings, kind=f"setting of {kind} {name}")
 
 
-def make_trial(task: str, model: str, **settings: Any) -> Trial:
-    """A checked trial from one flat list of settings: each goes to whichever of task, model and trial has it."""
+def make_trial(task: str, model: str, definitions: Definitions = BUILT_IN_DEFINITIONS, **settings: Any) -> Trial:
+    """Return a checked trial from one flat list of settings: each goes to whichever of task, model and trial has it."""
     problems: list[str] = []
     owners: dict[str, dict[str, Any]] = {"task": {"name": task}, "model": {"name": model}, "trial": {}}
     known: dict[str, set[str]] = {"trial": set(field_types(Trial)) - {"task", "model"}}
-    for kind, registry, name in (("task", tasks.REGISTRY, task), ("model", models.REGISTRY, model)):
+    named: tuple[tuple[str, Mapping[str, type[Any]], str], ...] = (
+        ("task", definitions.tasks, task),
+        ("model", definitions.models, model),
+    )
+    for kind, registry, name in named:
         if name in registry:
             known[kind] = set(field_types(registry[name]))
         else:
@@ -172,4 +184,5 @@ def make_trial(task: str, model: str, **settings: Any) -> Trial:
                 owners[owner][name] = value
     if problems:
         raise InvalidSettings(problems)
-    return Trial.from_dict({"task": owners["task"], "model": owners["model"], **owners["trial"]}).check()
+    values = {"task": owners["task"], "model": owners["model"], **owners["trial"]}
+    return Trial.from_dict(values, definitions).check()

@@ -1,26 +1,21 @@
 """Conditions on trials: `model=bilinear,factored`, `modulus!=2`, `learning_rate=1e-3,seed=0`.
 
-They narrow a sweep, and choose among finished trials (`matching_trials`), whose models and tasks may be unknown here.
+They narrow a sweep, and choose among finished trials (`orch.store.matching`), whose code may be absent.
 """
 
-import json
 import math
 import re
 import typing
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from orch import models, tasks
 from orch.core.errors import InvalidSettings, OrchError, UnknownName
 from orch.core.settings import field_types
 from orch.models.config import ADDITIVE, NORMALISATIONS
+from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
 from orch.sweeps.selection import NOT_KNOWN
 from orch.sweeps.trial import Trial
-from orch.usercode.loading import code_of
-
-if TYPE_CHECKING:
-    from pyarrow import DataType, Table
 
 ALIASES = {"seed": "init_seed"}
 _CONDITION = re.compile(r"\s*([\w-]+)\s*(!?=)\s*(.*?)\s*")
@@ -33,18 +28,21 @@ _CHOICES: dict[str, Collection[str]] = {
 _ABSENT = object()
 
 Settings = Mapping[str, Any]
-"""Of one trial, its task and its model: all in one."""
+"""The settings of a trial, of its task and of its model, in one mapping."""
 
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """One of the values of each field in `equal`, and none of those in `unequal`."""
+    """A trial must have one of the values of each field in `equal`, and none of those in `unequal`."""
 
     equal: Mapping[str, frozenset[Any]]
     unequal: Mapping[str, frozenset[Any]]
 
     def matches(self, trial: Trial | Settings) -> bool:
-        """A trial that lacks a field has none of its values. One that waits for its learning rate may have any."""
+        """Whether a trial meets the conditions.
+
+        A trial that lacks a field has none of its values. One that waits for its learning rate may have any.
+        """
         for name, values in self.equal.items():
             if _value(trial, name) not in values and not _may_be_anything(trial, name):
                 return False
@@ -53,40 +51,34 @@ class Where:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What conditions may name."""
+    """The settings that conditions may name, and their values where there are only a few."""
 
     fields: Mapping[str, Any]
     """The type of every setting that a trial can have."""
     choices: Mapping[str, Collection[str]]
-    """All values, of those settings that have only a few."""
+    """All values of those settings that have only a few."""
 
     @classmethod
-    def here(cls) -> "Known":
-        """The settings of all tasks and models in use, of the user's own too."""
-        owners: tuple[type, ...] = (Trial, *tasks.REGISTRY.values(), *models.REGISTRY.values())
+    def of(cls, definitions: Definitions) -> "Known":
+        """Return the settings of all these models and tasks and of the trial itself."""
+        owners: tuple[type, ...] = (Trial, *definitions.tasks.values(), *definitions.models.values())
         fields = {name: hint for owner in owners for name, hint in field_types(owner).items()}
-        own = {name for owner in owners if code_of(owner) is not None for name in field_types(owner)}
-        choices = {name: values for name, values in _CHOICES.items() if name not in own}
-        choices |= {"task": tasks.REGISTRY, "model": models.REGISTRY}
+        # A user's setting may have the name of a built-in one and values of its own.
+        user_fields = {name for owner in definitions.user_types for name in field_types(owner)}
+        choices = {name: values for name, values in _CHOICES.items() if name not in user_fields}
+        choices |= {"task": definitions.tasks.keys(), "model": definitions.models.keys()}
         return cls(fields | {"task": str, "model": str}, choices)
 
-    def among(self, trials: "Table") -> "Known":
-        """With those of finished trials, given as a table with all columns: some may be of code that is not here."""
-        from orch.store.columns import SCHEMAS
 
-        unknown = (field for field in trials.schema if field.name not in SCHEMAS["trials"].names)
-        own = {field.name: _python_type(field.type) for field in unknown}
-        names = {kind: {*self.choices[kind], *trials[kind].unique().to_pylist()} for kind in ("task", "model")}
-        return Known(own | dict(self.fields), dict(self.choices) | names)
+BUILT_IN_SETTINGS = Known.of(BUILT_IN_DEFINITIONS)
 
 
-def parse_where(conditions: Iterable[str], known: Known | None = None) -> Where:
-    """Conditions on different fields must all hold; of several values for one field, one must.
+def parse_where(conditions: Iterable[str], known: Known = BUILT_IN_SETTINGS) -> Where:
+    """Return the parsed conditions. Those on different fields must all hold; of several values for one field, one must.
 
     In one text, a comma goes on with the values of a condition or, if a `=` follows, begins another condition.
     All that cannot be understood is reported at once.
     """
-    known = known or Known.here()
     found: dict[str, dict[str, set[Any]]] = {"=": {}, "!=": {}}
     problems: list[str] = []
     for written, sign, texts in (condition for text in conditions for condition in _split(text)):
@@ -102,7 +94,7 @@ def parse_where(conditions: Iterable[str], known: Known | None = None) -> Where:
 
 
 def _split(text: str) -> list[tuple[str, str, list[str]]]:
-    """The conditions in one text, as written: field, sign, values."""
+    """Return the conditions in one text as they are written: field, sign, values."""
     found: list[tuple[str, str, list[str]]] = []
     for piece in text.split(","):
         if match := _CONDITION.fullmatch(piece):
@@ -113,29 +105,6 @@ def _split(text: str) -> list[tuple[str, str, list[str]]]:
         else:
             raise InvalidSettings([f"--where {text!r} names no setting: write it like model=bilinear,factored"])
     return found
-
-
-def matching_trials(conditions: Iterable[str], trials: "Table") -> list[str]:
-    """The ids of finished trials that meet the conditions, of a table with all columns."""
-    where = parse_where(conditions, Known.here().among(trials))
-    rows = zip(trials["trial_id"].to_pylist(), trials["config"].to_pylist(), strict=True)
-    return [trial_id for trial_id, config in rows if where.matches(_trial_or_settings(json.loads(config)))]
-
-
-def _trial_or_settings(config: Mapping[str, Any]) -> Trial | Settings:
-    """A trial has values for settings that are younger than it is; one of unknown code has those on record."""
-    try:
-        return Trial.from_dict(config)
-    except OrchError:
-        task, model = config["task"], config["model"]
-        return {**config, **task, **model, "task": task["name"], "model": model["name"]}
-
-
-def _python_type(kind: "DataType") -> Any:
-    """The type of a setting with a column of this type."""
-    if kind.num_fields:
-        return tuple[Any, ...]
-    return {"int64": int, "double": float, "bool": bool}.get(str(kind), str)
 
 
 def _field(name: str, known: Known) -> str:

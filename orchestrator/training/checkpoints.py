@@ -17,6 +17,7 @@ from torch import Tensor
 
 from orch.core.errors import DamagedFile
 from orch.models.network import Network, network_type
+from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
 from orch.sweeps.result import CurvePoint, Result
 from orch.sweeps.trial import Trial
 from orch.training.train import Snapshot
@@ -27,20 +28,20 @@ def save_model(path: str | Path, result: Result) -> None:
     _write(path, result.parameters, _model_header(result))
 
 
-def load_model(path: str | Path) -> tuple[Network, Trial]:
-    """The trained network, ready to evaluate, and the trial it was trained in.
+def load_model(path: str | Path, definitions: Definitions = BUILT_IN_DEFINITIONS) -> tuple[Network, Trial]:
+    """Return the trained network, ready to evaluate, and the trial it was trained in.
 
     It maps tokens (1, B, T) and the position of each [EOI] (1, B) to logits (1, B, V): see `orch.tasks.sampling`.
     """
-    return _model(*_read(path, needs=("trial", "result")))
+    return _model(*_read(path, needs=("trial", "result")), definitions)
 
 
 def save_snapshot(path: str | Path, snapshot: Snapshot) -> None:
     _write(path, *_snapshot_parts(snapshot))
 
 
-def load_snapshot(path: str | Path) -> Snapshot:
-    return _snapshot(*_read(path, needs=("trial", "step")))
+def load_snapshot(path: str | Path, definitions: Definitions = BUILT_IN_DEFINITIONS) -> Snapshot:
+    return _snapshot(*_read(path, needs=("trial", "step")), definitions)
 
 
 def snapshot_bytes(snapshot: Snapshot) -> bytes:
@@ -49,10 +50,10 @@ def snapshot_bytes(snapshot: Snapshot) -> bytes:
     return save(_contiguous(tensors), _metadata(header))
 
 
-def parse_snapshot(data: bytes, name: str) -> Snapshot:
-    """What `snapshot_bytes` was taken of; `name` is for the message if the bytes are damaged."""
+def parse_snapshot(data: bytes, name: str, definitions: Definitions = BUILT_IN_DEFINITIONS) -> Snapshot:
+    """Return what `snapshot_bytes` was taken of; `name` is for the message if the bytes are damaged."""
     try:
-        return _snapshot(*_parts(data))
+        return _snapshot(*_parts(data), definitions)
     except (SafetensorError, ValueError, KeyError, TypeError) as error:
         raise DamagedFile(f"{name} is damaged ({error}): delete it and train again") from error
 
@@ -62,17 +63,17 @@ def model_bytes(result: Result) -> bytes:
     return save(_contiguous(result.parameters), _metadata(_model_header(result)))
 
 
-def parse_model(data: bytes, name: str) -> tuple[Network, Trial]:
-    """What `model_bytes` was taken of, as `load_model` gives it; `name` is for the message if the bytes are damaged."""
+def parse_model(data: bytes, name: str, definitions: Definitions = BUILT_IN_DEFINITIONS) -> tuple[Network, Trial]:
+    """Return what `model_bytes` was taken of, as `load_model` does; `name` is for the message if it is damaged."""
     try:
         tensors, header = _parts(data)
     except (SafetensorError, ValueError, KeyError, TypeError) as error:
         raise DamagedFile(f"{name} is damaged ({error}): delete it and train again") from error
-    return _model(tensors, header)
+    return _model(tensors, header, definitions)
 
 
-def _model(tensors: Mapping[str, Tensor], header: Mapping[str, Any]) -> tuple[Network, Trial]:
-    trial = Trial.from_dict(header["trial"])
+def _model(tensors: Mapping[str, Tensor], header: Mapping[str, Any], definitions: Definitions) -> tuple[Network, Trial]:
+    trial = Trial.from_dict(header["trial"], definitions)
     network = network_type(trial.model)(trial.model, trial.vocabulary, [tensors])
     return network.eval(), trial
 
@@ -101,13 +102,13 @@ def _snapshot_parts(snapshot: Snapshot) -> tuple[dict[str, Tensor], dict[str, An
     return tensors, header
 
 
-def _snapshot(tensors: Mapping[str, Tensor], header: Mapping[str, Any]) -> Snapshot:
+def _snapshot(tensors: Mapping[str, Tensor], header: Mapping[str, Any], definitions: Definitions) -> Snapshot:
     kinds: dict[str, dict[str, Tensor]] = {"parameters": {}, "first": {}, "second": {}}
     for key, tensor in tensors.items():
         kind, _, name = key.partition("/")
         kinds[kind][name] = tensor
     return Snapshot(
-        trial=Trial.from_dict(header["trial"]),
+        trial=Trial.from_dict(header["trial"], definitions),
         step=header["step"],
         seconds=header["seconds"],
         curve=[CurvePoint(**point) for point in header["curve"]],

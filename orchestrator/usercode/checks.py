@@ -1,17 +1,21 @@
-"""What a model or task of the user's must have: everything that is missing, told at once when its file is read."""
+"""What a user's file, model or task must have. Everything that is missing is reported at once when the file is read."""
 
+import ast
 import dataclasses
 import re
 import types
 import typing
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import orch
 from orch.core.settings import field_types
 from orch.models import ModelConfig
 from orch.tasks import Task
+from orch.usercode.code import UserCode, comes_from, imports
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _NEEDED: dict[type, tuple[str, ...]] = {
@@ -21,8 +25,25 @@ _NEEDED: dict[type, tuple[str, ...]] = {
 _PLAIN = (int, float, bool, str)
 
 
+_OLD_NAMES = {"orchestrator": "orch.…", "models": "orch.models", "tasks": "orch.tasks", "analysis": "orch.analysis"}
+
+
+def import_problems(code: UserCode) -> list[str]:
+    """Return a sentence for every import of a part of orch by the name of its folder, which is not an import name."""
+    package = Path(orch.__file__).parent
+    found = []
+    for file, text in code.files:
+        for module, line in imports(ast.parse(text), level=0):
+            folder = package if module == "orchestrator" else package / module
+            if module in _OLD_NAMES and comes_from(module, folder / "__init__.py"):
+                found.append(
+                    f"{file}, line {line}: {module} is a part of orch: write from {_OLD_NAMES[module]} import …"
+                )
+    return found
+
+
 def sweep_problems(sweep: ModuleType, named: Sequence[type[Any]]) -> list[str]:
-    """What is missing in a file, and which of its models and tasks have one name."""
+    """Return what is missing in a file, and which of its models and tasks have the same name."""
     names = Counter((issubclass(each, Task), each.name) for each in named)
     found = [f"two of its classes are called {name}: rename one" for (_, name), count in names.items() if count > 1]
     if not isinstance(getattr(sweep, "TITLE", None), str):
@@ -33,7 +54,7 @@ def sweep_problems(sweep: ModuleType, named: Sequence[type[Any]]) -> list[str]:
 
 
 def problems(config_type: type[Any]) -> list[str]:
-    """Everything that keeps a class from being a model or a task, each as a sentence that names the remedy."""
+    """Return everything that keeps a class from being a model or a task, each as a sentence that names the remedy."""
     base = ModelConfig if issubclass(config_type, ModelConfig) else Task
     word = "model" if base is ModelConfig else "task"
     called = f"{word} {config_type.name}"

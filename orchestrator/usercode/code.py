@@ -1,45 +1,43 @@
-"""A sweep file as text, with the files beside it that it imports: what is hashed, kept and sent."""
+"""A sweep file as text, with the files beside it that it imports: this is hashed, stored and sent."""
 
 import ast
 import hashlib
 import importlib.util
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from orch.core.errors import InvalidCode
 
-S = TypeVar("S")
-T = TypeVar("T")
 SUFFIX = ".py"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 
 @dataclass(frozen=True, slots=True)
 class UserCode:
-    """Equal texts are equal codes, wherever they were read."""
+    """The texts of a sweep file and of those that it imports. Equal texts are equal codes, wherever they were read."""
 
     files: tuple[tuple[str, str], ...]
     """Name and text of each file; the sweep itself comes first."""
 
     @classmethod
     def read(cls, path: str | Path) -> "UserCode":
-        """The file, and all beside it that it and they import with a dot, as in `from .network import Network`."""
+        """Read a file, and all beside it that it and they import with a dot, as in `from .network import Network`."""
         path = Path(path)
         if not _NAME.fullmatch(path.stem):
             raise InvalidCode([f"{path.name} is no name for a sweep: use letters, digits, _ and -, a letter first"])
         files: dict[str, str] = {}
         problems: list[str] = []
-        wanted = [(path.name, "")]
-        while wanted:
-            name, wanted_by = wanted.pop(0)
+        pending = [(path.name, "")]
+        while pending:
+            name, importer = pending.pop(0)
             if name not in files:
                 try:
-                    files[name] = _text(path.parent / name, wanted_by)
-                    wanted += [(f"{module}{SUFFIX}", place) for module, place in _siblings(path.parent, name, files)]
+                    files[name] = _text(path.parent / name, importer)
+                    pending += [(f"{module}{SUFFIX}", place) for module, place in _siblings(path.parent, name, files)]
                 except InvalidCode as error:
                     problems += error.problems
         if problems:
@@ -59,52 +57,36 @@ class UserCode:
 
     @property
     def name(self) -> str:
-        """The sweep's name: the file's, as for the built-in ones."""
+        """The sweep's name, made of the file's as for built-in sweeps."""
         return self.file.removesuffix(SUFFIX).replace("_", "-")
 
     @property
     def digest(self) -> str:
         return hashlib.sha256(json.dumps(self.to_dict()).encode()).hexdigest()[:16]
 
-    def text(self, file: str) -> str | None:
-        return dict(self.files).get(file)
 
-
-def all_problems(make: Callable[[S], T], each: Iterable[S]) -> list[T]:
-    """What is made of each; if some cannot be made, what is wrong with all of them."""
-    made, problems = [], []
-    for item in each:
-        try:
-            made.append(make(item))
-        except InvalidCode as error:
-            problems += error.problems
-    if problems:
-        raise InvalidCode(problems)
-    return made
-
-
-def _text(path: Path, wanted_by: str) -> str:
+def _text(path: Path, importer: str) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        where = f"{wanted_by} imports {path.name}, which is not beside it" if wanted_by else f"there is no file {path}"
+        where = f"{importer} imports {path.name}, which is not beside it" if importer else f"there is no file {path}"
         raise InvalidCode([f"{where}: check the name and the folder"]) from None
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidCode([f"{path} cannot be read as text ({error}): check the file"]) from None
 
 
 def _siblings(folder: Path, name: str, files: Mapping[str, str]) -> list[tuple[str, str]]:
-    """The modules beside a file that it imports, each with the place. Imports that would not travel are errors."""
+    """Return the modules beside a file that it imports, each with the place. Imports that cannot travel are errors."""
     try:
         tree = ast.parse(files[name])
     except SyntaxError as error:
-        raise InvalidCode([f"{name}, line {error.lineno}: {error.msg}: mend it"]) from None
+        raise InvalidCode([f"{name}, line {error.lineno}: {error.msg}: fix it"]) from None
     except ValueError as error:
-        raise InvalidCode([f"{name}: {error}: mend it"]) from None
+        raise InvalidCode([f"{name}: {error}: fix it"]) from None
     problems = []
     for module, line in imports(tree, level=0):
         beside = folder / f"{module}{SUFFIX}"
-        if beside.exists() and _comes_from(module, beside):
+        if beside.exists() and comes_from(module, beside):
             problems.append(
                 f"{name}, line {line}: {beside.name} would not travel to the workers: import it with a dot,"
                 f" as in from .{module} import …"
@@ -117,7 +99,7 @@ def _siblings(folder: Path, name: str, files: Mapping[str, str]) -> list[tuple[s
 
 
 def imports(tree: ast.AST, level: int) -> Iterator[tuple[str, int]]:
-    """The first names of what is imported from so many folders up (0: from anywhere), each with its line."""
+    """Yield the first names of what is imported from `level` folders up (0: from anywhere), each with its line."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import) and level == 0:
             yield from ((alias.name.split(".")[0], node.lineno) for alias in node.names)
@@ -126,7 +108,7 @@ def imports(tree: ast.AST, level: int) -> Iterator[tuple[str, int]]:
             yield from ((name.split(".")[0], node.lineno) for name in names)
 
 
-def _comes_from(module: str, path: Path) -> bool:
-    """Whether importing it by its plain name would mean this file, or fail."""
+def comes_from(module: str, path: Path) -> bool:
+    """Whether importing a module by its plain name would mean this file, or fail."""
     spec = importlib.util.find_spec(module)
     return spec is None or (spec.origin is not None and Path(spec.origin).resolve() == path.resolve())

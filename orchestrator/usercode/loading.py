@@ -1,32 +1,31 @@
-"""Running the text of own code: as a package of its own, so that versions of one file can live side by side."""
+"""Running the text of a user's files, as a package of its own, so that versions of one file can live side by side."""
 
 import functools
 import importlib
 import importlib.abc
 import importlib.machinery
+import importlib.util
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
 
 from orch.core.errors import InvalidCode, OrchError
 from orch.models import ModelConfig
+from orch.sweeps.trial import Trial
 from orch.tasks import Task
 from orch.usercode import checks
 from orch.usercode.code import SUFFIX, UserCode
 from orch.usercode.revision import revision
 
-_PREFIX = "orch_own_"
-_CODES: dict[str, UserCode] = {}
-"""By package: all that was ever run in this process."""
+_PREFIX = "orch_user_"
 
 
 @dataclass(frozen=True)
-class Loaded:
-    """What a file of the user's defines."""
+class LoadedCode:
+    """The sweep, models and tasks that a user's file defines."""
 
     code: UserCode
     sweep: ModuleType
@@ -35,16 +34,16 @@ class Loaded:
 
 
 @functools.cache
-def load(code: UserCode) -> Loaded:
-    """Run it, once in a process; an error says in which file and line it went wrong."""
-    package = f"{_PREFIX}{code.digest}"
-    _CODES[package] = code
+def load(code: UserCode) -> LoadedCode:
+    """Run the code, once in a process. An error says in which file and line it went wrong."""
+    if problems := checks.import_problems(code):
+        raise InvalidCode(problems)
     with explained(code):
-        sweep = importlib.import_module(f"{package}.{code.file.removesuffix(SUFFIX)}")
+        sweep = importlib.import_module(f"{_make_package(code)}.{code.file.removesuffix(SUFFIX)}")
     found = [
         value
         for value in vars(sweep).values()
-        if isinstance(value, type) and issubclass(value, (ModelConfig, Task)) and code_of(value) is code
+        if isinstance(value, type) and issubclass(value, (ModelConfig, Task)) and _code_of(value) == code
     ]
     # A class without a name of its own is there for others to derive from.
     named = list(dict.fromkeys(value for value in found if "name" in vars(value)))
@@ -56,7 +55,7 @@ def load(code: UserCode) -> Loaded:
         raise InvalidCode([f"{code.file}: {problem}" for problem in problems])
     for value in named:
         value.revision = revision(code, value.__module__.partition(".")[2] + SUFFIX)
-    return Loaded(
+    return LoadedCode(
         code,
         sweep,
         {value.name: value for value in named if issubclass(value, ModelConfig)},
@@ -64,59 +63,84 @@ def load(code: UserCode) -> Loaded:
     )
 
 
-def code_of(kind: type) -> UserCode | None:
-    """The code that defines a class; nothing for one that is not the user's."""
-    return _CODES.get(kind.__module__.partition(".")[0])
+def codes_defining(trials: Iterable[Trial]) -> list[UserCode]:
+    """Return the user's code that defines the models and tasks of these trials; nothing for built-in ones."""
+    types = dict.fromkeys(type(part) for trial in trials for part in (trial.task, trial.model))
+    return list(dict.fromkeys(code for code in map(_code_of, types) if code is not None))
+
+
+def _code_of(defined: type) -> UserCode | None:
+    """Return the code that defines a class, which hangs on its package; nothing if the class is not a user's."""
+    code = getattr(sys.modules.get(defined.__module__.partition(".")[0]), "user_code", None)
+    return code if isinstance(code, UserCode) else None
 
 
 @contextmanager
 def explained(code: UserCode) -> Iterator[None]:
-    """What goes wrong in the user's code as sentences that name its file and line."""
+    """Raise whatever goes wrong in the user's code as sentences that name its file and line."""
     try:
         yield
     except InvalidCode:
         raise
     except (Exception, SystemExit) as error:
-        folder = _folder(code)
+        folder = f"{_folder(code)}/"
         frames = [each for each in traceback.extract_tb(error.__traceback__) if each.filename.startswith(folder)]
         place = f"{frames[-1].filename.removeprefix(folder)}, line {frames[-1].lineno}" if frames else code.file
         if isinstance(error, OrchError):
             raise InvalidCode([f"{place}: {line}" for line in str(error).splitlines()]) from error
         reason = " ".join(str(error).split())
-        raise InvalidCode([f"{place}: {type(error).__name__}: {reason}: mend it"]) from error
+        raise InvalidCode([f"{place}: {type(error).__name__}: {reason}: fix it"]) from error
 
 
 def _folder(code: UserCode) -> str:
-    """Stands before the names of files in tracebacks. There is no such folder: lines are shown as they were run."""
-    return f"own-{code.digest}/"
+    """Return what stands before file names in tracebacks. There is no such folder: lines are shown as they were run."""
+    return f"/{_PREFIX}code/{code.digest}"
 
 
-class _Texts(importlib.abc.MetaPathFinder, importlib.abc.ExecutionLoader):
-    """Imports from texts in memory."""
+def _make_package(code: UserCode) -> str:
+    """Make the files importable as one package and return its name. Each is run when it is first imported.
 
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> importlib.machinery.ModuleSpec | None:
-        package, _, module = fullname.partition(".")
-        code = _CODES.get(package)
-        if code is None or (module and code.text(module + SUFFIX) is None):
+    The package's search path is a folder that exists only as an entry of the import system's table of finders.
+    """
+    name = f"{_PREFIX}{code.digest}"
+    if name not in sys.modules:
+        folder = _folder(code)
+        sys.path_importer_cache[folder] = _TextFinder(code, folder)
+        spec = importlib.machinery.ModuleSpec(name, None, is_package=True)
+        spec.submodule_search_locations = [folder]
+        package = importlib.util.module_from_spec(spec)
+        vars(package)["user_code"] = code
+        sys.modules[name] = package
+    return name
+
+
+class _TextFinder(importlib.abc.PathEntryFinder):
+    """Finds the files of a user's code in memory."""
+
+    def __init__(self, code: UserCode, folder: str):
+        self._texts, self._folder = dict(code.files), folder
+
+    def find_spec(self, fullname: str, target: ModuleType | None = None) -> importlib.machinery.ModuleSpec | None:
+        file = fullname.rpartition(".")[2] + SUFFIX
+        if file not in self._texts:
             return None
-        spec = importlib.machinery.ModuleSpec(
-            fullname, self, origin=self.get_filename(fullname), is_package=self.is_package(fullname)
-        )
+        path = f"{self._folder}/{file}"
+        spec = importlib.machinery.ModuleSpec(fullname, _TextLoader(path, self._texts[file]), origin=path)
         spec.has_location = True
         return spec
 
-    def is_package(self, fullname: str) -> bool:
-        return "." not in fullname
+
+class _TextLoader(importlib.abc.ExecutionLoader):
+    """Runs one text, which tracebacks show by its path."""
+
+    def __init__(self, path: str, text: str):
+        self._path, self._text = path, text
 
     def get_filename(self, fullname: str) -> str:
-        package, _, module = fullname.partition(".")
-        return f"{_folder(_CODES[package])}{module or '__init__'}{SUFFIX}"
+        return self._path
 
-    def get_source(self, fullname: str) -> Any:
-        package, _, module = fullname.partition(".")
-        return _CODES[package].text(module + SUFFIX) if module else ""
+    def get_source(self, fullname: str) -> str:
+        return self._text
 
-
-sys.meta_path.insert(0, _Texts())
+    def is_package(self, fullname: str) -> bool:
+        return False

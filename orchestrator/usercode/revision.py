@@ -1,4 +1,4 @@
-"""The revision of what own code defines: a hash of its source, so that an edited model never meets its old results."""
+"""The revision of a user's model or task: a hash of its source, so that an edited model never meets its old results."""
 
 import ast
 import hashlib
@@ -6,14 +6,14 @@ import hashlib
 from orch.usercode.code import SUFFIX, UserCode, imports
 
 BITS = 48
-"""Fits the store's columns, and stays exact where numbers are floats: in JSON, in pandas beside nulls."""
-_ASKING = {"TITLE", "REPRODUCES", "cells"}
+"""Few enough to fit the store's columns and to stay exact where numbers are floats: in JSON, in pandas beside nulls."""
+_DESCRIBING = {"TITLE", "REPRODUCES", "cells"}
 
 
 def revision(code: UserCode, file: str) -> int:
-    """Of the models and tasks that a file defines: from its text and the texts of those files that it imports.
+    """Return the revision of the models and tasks that a file defines: a hash of its text and of the files it imports.
 
-    The names of the files do not count, nor does what only asks for trials: see `_what_trains`.
+    The names of the files do not count, nor do statements that only ask for trials: see `_what_trains`.
     """
     imported = {
         name: {f"{module}{SUFFIX}" for module, _ in imports(ast.parse(text), level=1)} for name, text in code.files
@@ -32,15 +32,15 @@ def revision(code: UserCode, file: str) -> int:
 
 
 def _what_trains(text: str) -> str:
-    """A sweep file's text without its docstring, `TITLE`, `REPRODUCES` and `cells`.
+    """Return a sweep file's text without its docstring, `TITLE`, `REPRODUCES` and `cells`.
 
-    They describe and ask, and no result can depend on them: a sweep that asks for more keeps what it has.
+    No result can depend on these: a sweep that asks for more trials keeps the results it has.
     """
     body = ast.parse(text).body
     asking = [node for position, node in enumerate(body) if _asks(node) or (position == 0 and _is_text(node))]
     others = (each for node in body if node not in asking for each in ast.walk(node))
-    if any(isinstance(each, ast.Name) and each.id in _ASKING for each in others):
-        return text  # something makes more of them
+    if any(isinstance(each, ast.Name) and each.id in _DESCRIBING for each in others):
+        return text  # the rest of the file uses them
     lines = text.split("\n")
     ends = [line for node in body for line in {node.lineno, node.end_lineno}]
     for node in reversed(asking):
@@ -53,7 +53,7 @@ def _asks(node: ast.stmt) -> bool:
     if isinstance(node, ast.FunctionDef):
         return node.name == "cells" and not node.decorator_list
     if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.value, ast.Constant):
-        return isinstance(node.targets[0], ast.Name) and node.targets[0].id in _ASKING
+        return isinstance(node.targets[0], ast.Name) and node.targets[0].id in _DESCRIBING
     return False
 
 

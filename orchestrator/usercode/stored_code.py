@@ -1,6 +1,6 @@
-"""Own code in a store: kept for good, so that sweeps can go on and trained models be loaded without the file.
+"""A user's code in a store: it stays for good, so that sweeps can go on and trained models be loaded without the file.
 
-Reading a store never runs what is kept there. Only `use` does, for whoever asks to train or to load a model.
+Reading a store never runs the code in it. Only `make_catalogue` does, for whoever asks to train or to load a model.
 """
 
 from collections.abc import Iterable
@@ -16,22 +16,22 @@ if TYPE_CHECKING:
 FOLDER = "code"
 
 
-def keep(store: "Store", codes: Iterable[UserCode]) -> list[str]:
-    """Under its digest, with the revisions of what it defines; the digests."""
+def put_code(store: "Store", codes: Iterable[UserCode]) -> list[str]:
+    """Write each code under its digest, with the revisions of the models and tasks it defines; return the digests."""
     digests = []
     for code in codes:
         loaded = load(code)
         revisions = {
-            "models": {name: value.revision for name, value in loaded.models.items()},
-            "tasks": {name: value.revision for name, value in loaded.tasks.items()},
+            "models": {name: model.revision for name, model in loaded.models.items()},
+            "tasks": {name: task.revision for name, task in loaded.tasks.items()},
         }
         store.put_json(f"{FOLDER}/{code.digest}.json", code.to_dict() | revisions)
         digests.append(code.digest)
     return digests
 
 
-def find(store: "Store", digests: Iterable[str], sweep: str) -> tuple[UserCode, ...]:
-    """The code that `keep` was given, for a sweep of that name."""
+def get_code(store: "Store", digests: Iterable[str], sweep: str) -> tuple[UserCode, ...]:
+    """Return the code of these digests. `sweep` is for the error if it is gone."""
     found = []
     for digest in digests:
         values = store.get_json(f"{FOLDER}/{digest}.json")
@@ -43,8 +43,8 @@ def find(store: "Store", digests: Iterable[str], sweep: str) -> tuple[UserCode, 
     return tuple(found)
 
 
-def find_for(store: "Store", trial_id: str) -> tuple[UserCode, ...]:
-    """The code that a finished trial was trained with; nothing if its model and task are built in."""
+def code_of_trial(store: "Store", trial_id: str) -> tuple[UserCode, ...]:
+    """Return the code that a finished trial was trained with; nothing if its model and task are built in."""
     columns = ["trial_id", "model", "model_revision", "task", "task_revision"]
     row = next((row for row in store.read("trials", columns).to_pylist() if row["trial_id"] == trial_id), None)
     if row is None:

@@ -1,12 +1,12 @@
-"""A sweep of the user's own, which reads like a built-in one; what it yields is checked on the way."""
+"""A user's sweep, which reads like a built-in one. The cells that it yields are checked on the way."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
-from orch import models, tasks
 from orch.core.errors import InvalidCode
 from orch.sweeps.cell import Cell
+from orch.sweeps.definitions import Definitions
 from orch.sweeps.registry import Sweep
 from orch.sweeps.scales import Scale
 from orch.sweeps.selection import Results
@@ -16,7 +16,10 @@ from orch.usercode.loading import explained
 
 @dataclass(frozen=True, slots=True)
 class UserSweep(Sweep):
+    """The sweep of a user's file. `scale.model` and `scale.task` know the models and tasks of `definitions`."""
+
     code: UserCode
+    definitions: Definitions
 
     @property
     def in_all(self) -> bool:
@@ -28,25 +31,28 @@ class UserSweep(Sweep):
 
     def cells(self, scale: Scale, results: Results) -> Iterable[Cell]:
         with explained(self.code):
-            asked = self._source.cells(scale, results)
-            for cell in asked:
-                if problem := _problem(cell):
-                    frame = getattr(asked, "gi_frame", None)
+            cells = self._source.cells(replace(scale, definitions=self.definitions), results)
+            for cell in cells:
+                if problem := _problem(cell, self.definitions):
+                    frame = getattr(cells, "gi_frame", None)
                     line = "" if frame is None else f", line {frame.f_lineno}"
                     raise InvalidCode([f"{self.code.file}{line}: {problem}"])
                 yield cell
 
 
-def _problem(cell: Any) -> str:
-    """Here an error can still name the file: later it would be in the middle of a plan."""
+def _problem(cell: Any, definitions: Definitions) -> str:
+    """Return what is wrong with a cell. Here an error can name the file and line, later it would come out of a plan."""
     if not isinstance(cell, Cell):
         return f"cells yields a {type(cell).__name__}: yield scale.cell(task, model) instead"
     if not cell.trials:
         return "cells yields a cell without trials: give it a learning rate and a seed at least"
     trial = cell.example
-    for kind, registry, part in (("task", tasks.REGISTRY, trial.task), ("model", models.REGISTRY, trial.model)):
-        known = registry.get(part.name)
-        if known is None or known.revision != getattr(part, "revision", None):
+    known: Mapping[str, type[Any] | None] = {
+        "task": definitions.tasks.get(trial.task.name),
+        "model": definitions.models.get(trial.model.name),
+    }
+    for kind, part in (("task", trial.task), ("model", trial.model)):
+        if getattr(known[kind], "revision", None) != getattr(part, "revision", 0):
             return f"{kind} {part.name} cannot be found by its name: define or import it at the top level of the file"
     trial.model.num_parameters(trial.vocabulary)
     trial.model.forward_flops(trial.vocabulary, 1, trial.task.num_tokens(1))

@@ -17,7 +17,7 @@ from orch.core.errors import InvalidSettings
 from orch.planning.plan import make_plan
 from orch.running.run_sweeps import Request, record
 from orch.store import Store
-from orch.sweeps.registry import expand
+from orch.sweeps.expansion import expand
 from orch.sweeps.scales import SMOKE
 from orch.sweeps.selection import Results
 from tests.analysis.finished import START, finish, trials
@@ -103,7 +103,7 @@ def half_finished(store):
     where = ("model=rnn,lstm,bilinear", "modulus=2")
     request = Request(("main",), "smoke", where)
     record(store, request, make_plan(["main"], "smoke", where, store))
-    wanted = [each.trial for each in expand(["main"], SMOKE, Results.none()).wanted.values()]
+    wanted = [each.trial for each in expand(["main"], SMOKE, Results.none()).trials.values()]
     chosen = {(trial.model.name, trial.task.name): trial for trial in wanted if trial.task.modulus == 2}
     finish(store, chosen["rnn", "modular_addition"], ood=0.75)
     failed = chosen["lstm", "modular_addition"]
@@ -159,7 +159,7 @@ def test_in_a_pipe_it_is_csv_and_for_people_fewer_columns(half_finished, tmp_pat
 
 
 def test_a_sweep_shows_its_own_trials_and_what_it_still_lacks(store):
-    wanted = [each.trial for each in expand(["frozen-parity"], SMOKE, Results.none()).wanted.values()]
+    wanted = [each.trial for each in expand(["frozen-parity"], SMOKE, Results.none()).trials.values()]
     finish(store, wanted[0])
     finish(store, trials()[0])
     assert sum(row["done"] for row in rows(store, by=["model"])) == 2

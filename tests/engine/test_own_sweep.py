@@ -4,22 +4,14 @@ import json
 import shutil
 from pathlib import Path
 
-import pytest
 from click.testing import CliRunner
 
 from orch.cli import main
 from orch.running.run_sweeps import find_trial
 from orch.training.train import train
-from orch.usercode import use
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PART = ("--scale", "smoke", "--where", "modulus=2,task=resettable_addition", "--where", "model=gated,lstm")
-
-
-@pytest.fixture(autouse=True)
-def _nothing_stays_in_use():
-    yield
-    use(())
 
 
 def orch(sweeps, *arguments):
@@ -46,7 +38,6 @@ def test_the_worked_example_runs_and_everything_goes_on_without_its_files(sweeps
     assert (plan["done"], plan["to_do"]) == (0, 3), "an edited model met its old results"
 
     shutil.rmtree(mine)
-    use(())
     (status,) = json.loads(orch(sweeps, "status", "--json"))["sweeps"]
     assert (status["name"].split(",")[0], status["done"]) == ("gated-sweep", 3)
     assert "1 results withdrawn" in orch(

@@ -5,6 +5,7 @@ import datetime
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -14,11 +15,13 @@ from orch.core.errors import UnknownName
 from orch.planning.estimate import Basis, Estimator, estimate_seconds
 from orch.planning.plan import TrialState, make_plan
 from orch.store import DEFAULT_STORE, Store, trial_row
+from orch.sweeps.catalogue import BUILT_IN
 from orch.sweeps.registry import SWEEPS, Sweep
 from orch.sweeps.result import CurvePoint, Result, StopReason
 from orch.sweeps.scales import LAPTOP, PAPER, SCALES, SMOKE
 from orch.sweeps.trial import make_trial
 
+DEPENDENT = "tests.sweeps.dependent"
 NOW = datetime.datetime(2026, 11, 1, tzinfo=datetime.UTC)
 
 
@@ -28,8 +31,9 @@ def store(tmp_path):
 
 
 @pytest.fixture
-def dependent(monkeypatch):
-    monkeypatch.setitem(SWEEPS, "dependent", Sweep("dependent", "tests.sweeps.dependent"))
+def dependent():
+    """A catalogue with a sweep of this name."""
+    return dataclasses.replace(BUILT_IN, sweeps={**SWEEPS, "dependent": Sweep("dependent", DEPENDENT)})
 
 
 def finish(store, trials, steps=None, seconds=10.0, device="cpu", accuracy=lambda trial: 0.5):
@@ -176,20 +180,20 @@ def test_an_unknown_scale_suggests_the_nearest():
 
 
 def test_trials_that_other_sweeps_want_are_shared_whether_or_not_those_are_planned(dependent):
-    plan = make_plan(["dependent"], "smoke", [], None)
+    plan = make_plan(["dependent"], "smoke", [], None, catalogue=dependent)
     shared = [planned for planned in plan.trials if planned.shared]
     assert len(shared) == plan.counts["shared"] == 2
     assert {(planned.sweeps, planned.others) for planned in shared} == {
         (("dependent",), ("main",)),
         (("dependent",), ("main", "param-matched")),
     }
-    both = make_plan(["main", "dependent"], "smoke", [], None)
+    both = make_plan(["main", "dependent"], "smoke", [], None, catalogue=dependent)
     assert sum(set(planned.sweeps) == {"main", "dependent"} for planned in both.trials) == 2
     assert not any("main" in planned.others or "dependent" in planned.others for planned in both.trials)
 
 
 def test_what_waits_is_planned_and_counted_but_not_left_to_run(dependent):
-    plan = make_plan(["dependent"], "smoke", [], None)
+    plan = make_plan(["dependent"], "smoke", [], None, catalogue=dependent)
     waiting = [planned for planned in plan.trials if planned.state == TrialState.WAITING]
     assert len(waiting) == plan.num_waiting == 4
     assert not any(planned.left for planned in waiting)
@@ -198,21 +202,23 @@ def test_what_waits_is_planned_and_counted_but_not_left_to_run(dependent):
 
 
 def test_what_waits_is_narrowed_too(dependent):
-    assert make_plan(["dependent"], "smoke", ["model=rnn"], None).num_waiting == 2
+    assert make_plan(["dependent"], "smoke", ["model=rnn"], None, catalogue=dependent).num_waiting == 2
 
 
 def test_what_waited_is_to_do_once_the_store_has_the_answer(dependent, store):
-    first = make_plan(["dependent"], "laptop", [], store)
+    first = make_plan(["dependent"], "laptop", [], store, catalogue=dependent)
     cells = [planned.trial for planned in first.trials if planned.state == TrialState.TO_DO]
     assert len(cells) == 2 * len(LAPTOP.learning_rates) * len(LAPTOP.seeds)
     finish(store, cells, accuracy=lambda trial: 0.9 if trial.learning_rate == 3e-4 else 0.1)
-    second = make_plan(["dependent"], "laptop", [], store)
+    second = make_plan(["dependent"], "laptop", [], store, catalogue=dependent)
     assert second.num_waiting == 0
     left = [planned.trial for planned in second.trials if planned.left]
     assert len(left) == 4
     assert {trial.learning_rate for trial in left} == {3e-4}
     finish(store, left)
-    assert not any(planned.left for planned in make_plan(["dependent"], "laptop", [], store).trials)
+    assert not any(
+        planned.left for planned in make_plan(["dependent"], "laptop", [], store, catalogue=dependent).trials
+    )
 
 
 # Estimates
@@ -349,8 +355,9 @@ def test_orch_plan_json_is_the_plan(store):
     assert sum(row["trials"] for row in summary["by_model_and_task"]) == 98
 
 
-def test_orch_plan_says_what_is_waited_for(dependent, tmp_path):
-    output = orch("plan", "dependent", "--scale", "smoke", "--store", str(tmp_path / "none")).stdout
+def test_orch_plan_says_what_is_waited_for(tmp_path):
+    path = str(Path(__file__).parents[1] / "sweeps" / "dependent.py")
+    output = orch("plan", path, "--scale", "smoke", "--store", str(tmp_path / "none")).stdout
     assert "6 trials, 2 of them shared with other sweeps: 0 done, 0 failed, 2 to do, 4 waiting" in output
     assert "4 wait for the best learning rate for rnn on modular_addition modulo 2 (2), the best" in output
 

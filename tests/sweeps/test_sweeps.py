@@ -10,8 +10,10 @@ from itertools import product
 import pytest
 
 from orch.core.errors import UnknownName
+from orch.sweeps.catalogue import BUILT_IN, resolve
 from orch.sweeps.cell import Cell
-from orch.sweeps.registry import SWEEPS, Sweep, expand, resolve
+from orch.sweeps.expansion import expand
+from orch.sweeps.registry import SWEEPS, Sweep
 from orch.sweeps.scales import LAPTOP, PAPER, SCALES, SMOKE
 from orch.sweeps.selection import Results, Waiting
 from orch.sweeps.trial import Trial
@@ -21,13 +23,19 @@ EVERYWHERE = [(name, scale) for name in sorted(SWEEPS) for scale in SCALES]
 
 def trials_of(name, scale):
     """Once those are finished that others wait for."""
-    main = [wanted.trial for wanted in expand(["main"], SCALES[scale], Results.none()).wanted.values()]
-    return [wanted.trial for wanted in expand([name], SCALES[scale], finished(main)).wanted.values()]
+    main = [each.trial for each in expand(["main"], SCALES[scale], Results.none()).trials.values()]
+    return [each.trial for each in expand([name], SCALES[scale], finished(main)).trials.values()]
 
 
 @pytest.fixture
-def dependent(monkeypatch):
-    monkeypatch.setitem(SWEEPS, "dependent", Sweep("dependent", "tests.sweeps.dependent"))
+def dependent():
+    """A catalogue with a sweep of this name."""
+    return catalogue_with("dependent")
+
+
+def catalogue_with(*names):
+    sweeps = {name: Sweep(name, "tests.sweeps.dependent") for name in names}
+    return dataclasses.replace(BUILT_IN, sweeps={**SWEEPS, **sweeps})
 
 
 def finished(trials, accuracy=lambda trial: 0.5):
@@ -161,9 +169,10 @@ ALL_IDS = """
 import sys
 from orch.sweeps.scales import SCALES
 from orch.sweeps.selection import Results
-from orch.sweeps.registry import SWEEPS, expand
+from orch.sweeps.expansion import expand
+from orch.sweeps.registry import SWEEPS
 for scale in SCALES.values():
-    print(*expand(sorted(SWEEPS), scale, Results.none()).wanted)
+    print(*expand(sorted(SWEEPS), scale, Results.none()).trials)
 heavy = {"torch", "ray", "transformers", "numpy", "pyarrow", "pandas"}
 print(sorted(heavy & set(sys.modules)), file=sys.stderr)
 """
@@ -172,23 +181,23 @@ print(sorted(heavy & set(sys.modules)), file=sys.stderr)
 def test_expansion_is_the_same_in_another_process_and_imports_nothing_heavy():
     other = subprocess.run([sys.executable, "-c", ALL_IDS], capture_output=True, text=True, check=True)
     assert other.stderr.strip() == "[]"
-    here = [list(expand(sorted(SWEEPS), scale, Results.none()).wanted) for scale in SCALES.values()]
+    here = [list(expand(sorted(SWEEPS), scale, Results.none()).trials) for scale in SCALES.values()]
     assert [line.split() for line in other.stdout.splitlines()] == here
 
 
 def test_a_scale_is_no_part_of_a_trials_identity():
     renamed = dataclasses.replace(PAPER, name="another", about="differently")
     assert (
-        expand(["main"], renamed, Results.none()).wanted.keys() == expand(["main"], PAPER, Results.none()).wanted.keys()
+        expand(["main"], renamed, Results.none()).trials.keys() == expand(["main"], PAPER, Results.none()).trials.keys()
     )
     longer = dataclasses.replace(SMOKE, seeds=(0, 1))
-    small, large = (expand(["main"], scale, Results.none()).wanted.keys() for scale in (SMOKE, longer))
+    small, large = (expand(["main"], scale, Results.none()).trials.keys() for scale in (SMOKE, longer))
     assert small < large, "a larger grid has the smaller one's trials"
     assert len(large) == 2 * len(small)
 
 
 def test_unequal_scales_never_mix():
-    ids = [set(expand(["main", "frozen-parity"], scale, Results.none()).wanted) for scale in SCALES.values()]
+    ids = [set(expand(["main", "frozen-parity"], scale, Results.none()).trials) for scale in SCALES.values()]
     assert len(set.union(*ids)) == sum(map(len, ids))
 
 
@@ -197,10 +206,10 @@ def test_the_demo_is_the_same_at_every_scale():
 
 
 def test_what_two_sweeps_ask_for_is_there_once_with_both_names(dependent):
-    both = expand(["main", "dependent"], SMOKE, Results.none())
-    alone = [expand([name], SMOKE, Results.none()).wanted for name in ("main", "dependent")]
-    assert both.wanted.keys() == alone[0].keys() | alone[1].keys()
-    shared = {wanted.id for wanted in both.wanted.values() if wanted.sweeps == ["main", "dependent"]}
+    both = expand(["main", "dependent"], SMOKE, Results.none(), dependent)
+    alone = [expand([name], SMOKE, Results.none(), dependent).trials for name in ("main", "dependent")]
+    assert both.trials.keys() == alone[0].keys() | alone[1].keys()
+    shared = {each.id for each in both.trials.values() if each.sweeps == ["main", "dependent"]}
     assert shared == alone[0].keys() & alone[1].keys()
     assert len(shared) == 2
 
@@ -208,7 +217,9 @@ def test_what_two_sweeps_ask_for_is_there_once_with_both_names(dependent):
 def test_a_sweep_that_asks_twice_gets_one_trial(dependent, monkeypatch):
     trial = SMOKE.trial(SMOKE.task("dihedral", 3), SMOKE.model("rnn"), learning_rate=1e-3, seed=0)
     monkeypatch.setattr("tests.sweeps.dependent.cells", lambda scale, results: [Cell([trial]), Cell([trial])])
-    assert [wanted.sweeps for wanted in expand(["dependent"], SMOKE, Results.none()).wanted.values()] == [["dependent"]]
+    assert [each.sweeps for each in expand(["dependent"], SMOKE, Results.none(), dependent).trials.values()] == [
+        ["dependent"]
+    ]
 
 
 def test_all_is_every_sweep_of_the_paper():
@@ -276,38 +287,45 @@ def test_an_unknown_sweep_suggests_the_nearest(name, nearest):
 
 
 def test_trials_that_depend_on_results_wait_for_them_and_say_for_what(dependent):
-    expansion = expand(["dependent"], LAPTOP, Results.none())
-    assert len(expansion.wanted) == 2 * 4
-    assert expansion.waiting == {
+    expansion = expand(["dependent"], LAPTOP, Results.none(), dependent)
+    assert len(expansion.trials) == 2 * 4
+    assert Counter(each.reason for each in expansion.waiting) == {
         "the best learning rate for rnn on modular_addition modulo 2": 2,
         "the best learning rate for lstm on modular_addition modulo 2": 2,
     }
-    held = [waiting.trial for waiting in expansion.held]
-    assert [(trial.model.name, trial.steps) for trial in held] == [("rnn", 5), ("rnn", 10), ("lstm", 5), ("lstm", 10)]
+    waiting = [(each.trial.model.name, each.trial.steps) for each in expansion.waiting]
+    assert waiting == [
+        ("rnn", 5),
+        ("rnn", 10),
+        ("lstm", 5),
+        ("lstm", 10),
+    ]
 
 
-def test_what_waits_is_counted_once_however_many_sweeps_ask_for_it(dependent, monkeypatch):
-    monkeypatch.setitem(SWEEPS, "dependent-too", Sweep("dependent-too", "tests.sweeps.dependent"))
-    expansion = expand(["dependent", "dependent-too"], SMOKE, Results.none())
-    assert expansion.waiting.total() == 4
-    assert set(map(tuple, expansion.held.values())) == {("dependent", "dependent-too")}
+def test_what_waits_is_counted_once_however_many_sweeps_ask_for_it():
+    catalogue = catalogue_with("dependent", "dependent-too")
+    expansion = expand(["dependent", "dependent-too"], SMOKE, Results.none(), catalogue)
+    assert len(expansion.waiting) == 4
+    assert set(map(tuple, expansion.waiting.values())) == {("dependent", "dependent-too")}
 
 
 def test_finished_cells_are_answered_and_others_go_on_waiting(dependent):
-    cells = expand(["dependent"], LAPTOP, Results.none()).wanted.values()
-    rnn = [wanted.trial for wanted in cells if wanted.trial.model.name == "rnn"]
+    cells = expand(["dependent"], LAPTOP, Results.none(), dependent).trials.values()
+    rnn = [each.trial for each in cells if each.trial.model.name == "rnn"]
     results = finished(rnn, accuracy=lambda trial: 1.0 if trial.learning_rate == 3e-4 else 0.2)
-    expansion = expand(["dependent"], LAPTOP, results)
-    assert set(expansion.waiting) == {"the best learning rate for lstm on modular_addition modulo 2"}
-    new = [wanted.trial for wanted in expansion.wanted.values() if wanted.trial.steps < LAPTOP.steps]
+    expansion = expand(["dependent"], LAPTOP, results, dependent)
+    assert {each.reason for each in expansion.waiting} == {
+        "the best learning rate for lstm on modular_addition modulo 2"
+    }
+    new = [each.trial for each in expansion.trials.values() if each.trial.steps < LAPTOP.steps]
     assert [(trial.model.name, trial.learning_rate) for trial in new] == [("rnn", 3e-4), ("rnn", 3e-4)]
     assert all(trial.problems() == [] for trial in new)
 
 
 def test_one_unfinished_trial_keeps_its_cell_waiting(dependent):
-    trials = [wanted.trial for wanted in expand(["dependent"], LAPTOP, Results.none()).wanted.values()]
-    assert expand(["dependent"], LAPTOP, finished(trials[1:])).waiting.total() == 2
-    assert expand(["dependent"], LAPTOP, finished(trials)).waiting.total() == 0
+    trials = [each.trial for each in expand(["dependent"], LAPTOP, Results.none(), dependent).trials.values()]
+    assert len(expand(["dependent"], LAPTOP, finished(trials[1:]), dependent).waiting) == 2
+    assert len(expand(["dependent"], LAPTOP, finished(trials), dependent).waiting) == 0
 
 
 def test_a_trial_made_with_a_rate_that_is_not_known_waits_as_the_rate_does():

@@ -3,13 +3,13 @@
 import pytest
 
 from orch.core.errors import OrchError
-from orch.sweeps.registry import expand
+from orch.sweeps.expansion import expand
 from orch.sweeps.scales import LAPTOP, SMOKE
 from orch.sweeps.selection import Results, Waiting
 from orch.sweeps.trial import make_trial
 from orch.sweeps.where import parse_where
 
-TRIALS = [wanted.trial for wanted in expand(["main", "frozen-parity"], LAPTOP, Results.none()).wanted.values()]
+TRIALS = [each.trial for each in expand(["main", "frozen-parity"], LAPTOP, Results.none()).trials.values()]
 
 
 def chosen(*conditions):

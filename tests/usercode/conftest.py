@@ -1,11 +1,9 @@
-"""Sweep files written by tests, each in a folder of its own; none stays in use after its test."""
+"""Sweep files written by tests, each in a folder of its own."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-from orch.usercode import use
 
 SWEEP = '''\
 """For tests."""
@@ -121,9 +119,3 @@ def another(tmp_path: Path) -> Callable[[str], Files]:
         return Files(tmp_path / name)
 
     return make
-
-
-@pytest.fixture(autouse=True)
-def _nothing_stays_in_use() -> Iterator[None]:
-    yield
-    use(())

@@ -1,4 +1,8 @@
-"""Reading a sweep file: what it defines is known, and what is wrong with it is told in sentences with file and line."""
+"""Reading a sweep file: the catalogue with what it defines, and errors as sentences with file and line."""
+
+import importlib
+import pickle
+import sys
 
 import pytest
 from click.testing import CliRunner
@@ -6,24 +10,24 @@ from click.testing import CliRunner
 from orch import models, tasks
 from orch.cli import main
 from orch.core.errors import InvalidCode
-from orch.sweeps.registry import SWEEPS, expand, resolve
+from orch.store import SCHEMAS
+from orch.sweeps.catalogue import BUILT_IN, resolve
+from orch.sweeps.expansion import expand
+from orch.sweeps.registry import SWEEPS
 from orch.sweeps.scales import SCALES, SMOKE
 from orch.sweeps.selection import Results
-from orch.usercode import UserCode, behind, in_use, use
+from orch.usercode import UserCode, codes_defining, make_catalogue, read_sweeps
 
 
 def trials(path, scale=SMOKE):
-    (name,) = resolve([path])
-    return [wanted.trial for wanted in expand([name], scale, Results.none()).wanted.values()]
+    names, catalogue = read_sweeps([path])
+    return [each.trial for each in expand(names, scale, Results.none(), catalogue).trials.values()]
 
 
 def problem(path):
-    """What is said of it, before anything is known of it."""
-    known = [dict(registry) for registry in (models.REGISTRY, tasks.REGISTRY, SWEEPS)]
+    """The error that a file leads to."""
     with pytest.raises(InvalidCode) as caught:
         trials(path)
-    if not in_use():
-        assert known == [models.REGISTRY, tasks.REGISTRY, SWEEPS]
     return str(caught.value)
 
 
@@ -32,11 +36,18 @@ def test_a_file_is_a_sweep_like_any_other_with_its_models_and_tasks(files):
     assert [(trial.model.name, trial.task.name) for trial in found] == [
         ("averaging", "last"), ("rnn", "last"), ("averaging", "modular_addition"), ("rnn", "modular_addition"),
     ]  # fmt: skip
-    assert SWEEPS["my-sweep"].title == "Averages on copying"
-    assert SWEEPS["my-sweep"].reproduces == ""
-    assert SMOKE.model("averaging", decay=0.25) == models.REGISTRY["averaging"](width=SMOKE.width, decay=0.25)
-    assert "my-sweep" not in resolve(["all"])
-    assert resolve(["main", files.path, files.path]) == ["main", "my-sweep"]
+    names, catalogue = read_sweeps(["main", files.path, files.path])
+    assert catalogue.sweeps["my-sweep"].title == "Averages on copying"
+    assert catalogue.sweeps["my-sweep"].reproduces == ""
+    assert "my-sweep" not in resolve(["all"], catalogue)
+    assert resolve(names, catalogue) == ["main", "my-sweep"]
+
+
+def test_a_scale_makes_the_models_and_tasks_of_a_file_by_name(files):
+    files.edit("Averaging(width=8)", 'scale.model("averaging", decay=0.25)')
+    trial, *_ = trials(files.edit("(Last(modulus=3),", '(scale.task("last", 3),'))
+    assert (trial.model.name, trial.model.width, trial.model.decay) == ("averaging", SMOKE.width, 0.25)
+    assert (trial.task.name, trial.task.modulus) == ("last", 3)
 
 
 def test_a_sweep_of_built_in_models_alone_needs_no_more_than_a_title_and_cells(files):
@@ -45,8 +56,8 @@ def test_a_sweep_of_built_in_models_alone_needs_no_more_than_a_title_and_cells(f
         "TITLE = 'x'\ndef cells(scale, results):\n    yield scale.cell(scale.task('dihedral', 3), scale.model('rnn'))"
     )
     (trial,) = trials(str(path))
-    assert trial.id in expand(["dihedral"], SMOKE, Results.none()).wanted
-    assert behind([trial]) == []
+    assert trial.id in expand(["dihedral"], SMOKE, Results.none()).trials
+    assert codes_defining([trial]) == []
 
 
 def test_code_that_was_sent_is_the_code_that_was_read(files):
@@ -60,27 +71,41 @@ def test_code_that_was_sent_is_the_code_that_was_read(files):
 def test_a_trial_knows_the_code_behind_it(files):
     found = trials(files.path)
     code = UserCode.read(files.path)
-    assert behind(found[:1]) == behind(found[:2]) == [code]
-    assert behind(found[3:]) == []
+    assert codes_defining(found[:1]) == codes_defining(found[:2]) == [code]
+    assert codes_defining(found[3:]) == []
 
 
 def test_versions_of_one_file_live_side_by_side(files):
     old = UserCode.read(files.path)
     new = UserCode.read(files.edit("return symbol", "return 1 - symbol"))
-    use([old])
-    first = tasks.REGISTRY["last"]()
-    use([new])
-    assert (first.step(0, 1), tasks.REGISTRY["last"]().step(0, 1)) == (1, 0)
-    use([old])
-    assert tasks.REGISTRY["last"] is type(first)
+    first, second = (make_catalogue((code,)).tasks["last"] for code in (old, new))
+    assert (first().step(0, 1), second().step(0, 1)) == (1, 0)
+    assert make_catalogue((UserCode.from_dict(old.to_dict()),)).tasks["last"] is first
 
 
-def test_what_is_no_longer_in_use_is_forgotten(files):
-    resolve([files.path])
-    use(())
-    assert "averaging" not in models.REGISTRY
-    assert "last" not in tasks.REGISTRY
-    assert "my-sweep" not in SWEEPS
+def test_reading_a_file_changes_nothing_but_the_catalogue_it_is_read_into(files):
+    known = [dict(registry) for registry in (models.REGISTRY, tasks.REGISTRY, SWEEPS)]
+    finders, schema = list(sys.meta_path), SCHEMAS["trials"]
+    trials(files.path)
+    assert known == [models.REGISTRY, tasks.REGISTRY, SWEEPS]
+    assert (finders, schema) == (sys.meta_path, SCHEMAS["trials"])
+    with pytest.raises(TypeError):
+        models.REGISTRY["averaging"] = None
+    assert "averaging" not in BUILT_IN.models
+
+
+def test_a_file_beside_it_is_run_when_it_is_first_imported_and_its_errors_are_its_own(files):
+    files.edit("import torch\n", "import torch\n\ntorch.no_such_thing\n", files.network)
+    model = trials(files.path)[0].model
+    importlib.invalidate_caches()
+    for _ in range(2):
+        with pytest.raises(AttributeError, match="no_such_thing"):
+            model.network()
+
+
+def test_a_model_of_a_file_can_be_pickled(files):
+    model = trials(files.path)[0].model
+    assert pickle.loads(pickle.dumps(model)) == model
 
 
 def test_two_files_may_share_the_file_that_defines_a_model(files):
@@ -88,9 +113,9 @@ def test_two_files_may_share_the_file_that_defines_a_model(files):
     for name in "ab":
         text = f"from .shared import Averaging, Last, cells\nTITLE = '{name}'\n"
         (files.folder / f"{name}.py").write_text(text)
-    names = resolve([str(files.folder / "a.py"), str(files.folder / "b.py")])
+    names, catalogue = read_sweeps([str(files.folder / "a.py"), str(files.folder / "b.py")])
     assert names == ["a", "b"]
-    shared = expand(names, SMOKE, Results.none()).wanted.values()
+    shared = expand(names, SMOKE, Results.none(), catalogue).trials.values()
     assert [each.sweeps for each in shared] == [["a", "b"]] * 4
 
 
@@ -98,11 +123,14 @@ def test_two_files_may_share_the_file_that_defines_a_model(files):
     ("old", "new", "message"),
     [
         ("def step(self", "def step(self self", "my_sweep.py, line 45: invalid syntax"),
-        ("DEPTH = 1", "DEPTH = 1 / 0", "my_sweep.py, line 9: ZeroDivisionError: division by zero: mend it"),
-        ("DEPTH = 1", "import sys; sys.exit(3)", "my_sweep.py, line 9: SystemExit: 3: mend it"),
+        ("DEPTH = 1", "DEPTH = 1 / 0", "my_sweep.py, line 9: ZeroDivisionError: division by zero: fix it"),
+        ("DEPTH = 1", "import sys; sys.exit(3)", "my_sweep.py, line 9: SystemExit: 3: fix it"),
         ("DEPTH = 1", "import no_such_package", "my_sweep.py, line 9: ModuleNotFoundError: No module named 'no_such"),
         ("DEPTH = 1", "import averaging", "my_sweep.py, line 9: averaging.py would not travel to the workers: import"),
         ("DEPTH = 1", "from .helper import x", "my_sweep.py, line 9: imports helper.py, which is not beside it: check"),
+        ("DEPTH = 1", "from models import Model", "line 9: models is a part of orch: write from orch.models import …"),
+        ("DEPTH = 1", "import tasks.task", "line 9: tasks is a part of orch: write from orch.tasks import …"),
+        ("DEPTH = 1", "from orchestrator.trial import x", "my_sweep.py, line 9: orchestrator is a part of orch: write"),
         ("DEPTH = 1", "from ..mine import x", "my_sweep.py, line 9: only files of the same folder travel"),
         ("def cells", "def sells", "my_sweep.py: it asks for no trials: add a function cells(scale, results)"),
         ("TITLE =", "TITEL =", "my_sweep.py: it has no title: add a line such as TITLE ="),
@@ -159,7 +187,7 @@ def test_names_that_two_files_share_are_errors(files, another):
     other.edit("mean(1)", "sum(1)", other.network)
     renamed = other.sweep.rename(other.folder / "her_sweep.py")
     with pytest.raises(InvalidCode) as caught:
-        resolve([files.path, str(renamed)])
+        read_sweeps([files.path, str(renamed)])
     assert str(caught.value).splitlines() == [
         "task last is defined by both my_sweep.py and her_sweep.py: rename one of them",
         "model averaging is defined by both my_sweep.py and her_sweep.py: rename one of them",
@@ -198,7 +226,7 @@ def test_a_text_that_is_no_text_is_named(files):
 def test_a_plan_of_ones_own_file_says_what_is_wrong_without_a_traceback(files):
     result = CliRunner().invoke(main, ["plan", files.edit("DEPTH = 1", "DEPTH = 1 / 0")])
     assert result.exit_code == 2
-    assert result.stderr == "error: my_sweep.py, line 9: ZeroDivisionError: division by zero: mend it\n"
+    assert result.stderr == "error: my_sweep.py, line 9: ZeroDivisionError: division by zero: fix it\n"
 
 
 @pytest.mark.parametrize("scale", SCALES)

@@ -10,12 +10,11 @@ from orch.analysis.length_table import length_rows
 from orch.cli import main
 from orch.core.errors import OrchError
 from orch.planning.estimate import Basis
-from orch.planning.plan import make_plan
 from orch.running.run_sweeps import Request, record
 from orch.store import SCHEMAS, Store, trial_row
 from orch.sweeps.result import CurvePoint, Result, StopReason
 from orch.sweeps.where import parse_where
-from orch.usercode import use
+from orch.usercode import read_sweeps
 from tests.store.example import write_example
 
 
@@ -30,11 +29,13 @@ def finish(store, trials, seconds=10.0):
         scores = dict.fromkeys(trial.tested_lengths, 0.5)
         curve = (CurvePoint(trial.steps, 0.1, 0.1, 0.5, seconds),)
         result = Result(trial, StopReason.BUDGET, trial.steps, seconds, curve, scores, scores, parameters={})
-        store.write("trials", [trial_row(result, {"attempt_id": f"attempt at {trial.id}", "device": "cpu"})])
+        store.with_settings_of(trial.definitions).write(
+            "trials", [trial_row(result, {"attempt_id": f"attempt at {trial.id}", "device": "cpu"})]
+        )
 
 
 def plan_of(files, store, *where):
-    return make_plan([files.path], "smoke", where, store)
+    return Request.read([files.path], "smoke", where).plan(store)
 
 
 def fill(files, store):
@@ -44,7 +45,6 @@ def fill(files, store):
     finish(store, [planned.trial for planned in plan.trials])
     record(store, request, plan)
     shutil.rmtree(files.folder)
-    use(())
     return {planned.trial.label: planned.id for planned in plan.trials}
 
 
@@ -63,7 +63,6 @@ def test_conditions_know_own_models_tasks_and_settings(files, store):
     assert len(chosen("decay!=0.5")) == 2
     with pytest.raises(OrchError, match="there is no setting 'flavor': did you mean 'flavour'"):
         chosen("flavor=plain")
-    use(())
     with pytest.raises(OrchError, match="there is no setting 'flavour'"):
         parse_where(["flavour=plain"])
 
@@ -86,13 +85,13 @@ def test_variants_that_differ_in_an_own_setting_are_estimated_apart(files, store
     path = files.edit(
         'yield scale.cell(task, scale.model("rnn"))', "yield scale.cell(task, Averaging(width=8, decay=0.25))"
     )
-    trials = [planned.trial for planned in make_plan([path], "laptop", ["task=last"], store).trials]
+    trials = [planned.trial for planned in Request.read([path], "laptop", ["task=last"]).plan(store).trials]
     slow, fast = (next(trial for trial in trials if trial.model.decay == decay) for decay in (0.5, 0.25))
     finish(store, [slow], seconds=100.0)
     finish(store, [fast], seconds=1.0)
     seconds = {
         planned.trial.model.decay: planned.seconds
-        for planned in make_plan([path], "laptop", ["task=last"], store).trials
+        for planned in Request.read([path], "laptop", ["task=last"]).plan(store).trials
         if planned.left
     }
     assert seconds == {0.5: pytest.approx(100.0), 0.25: pytest.approx(1.0)}
@@ -109,11 +108,10 @@ def test_finished_trials_of_an_earlier_version_are_no_measure_and_cannot_break_a
     assert {planned.basis for planned in plan.trials if planned.trial.model.name == "averaging"} == {Basis.ASSUMED}
 
 
-def test_own_settings_are_columns_while_in_use_and_after(files, store):
+def test_settings_of_a_users_models_are_columns_with_and_without_the_code(files, store):
     before = list(SCHEMAS["trials"].names)
     write_example(store)
     fill(files, store)
-    assert SCHEMAS["trials"].names == before
     table = store.read("trials")
     assert table.column_names == [*before, "patience", "decay", "flavour"]
     assert store.compact(min_parts=2).written
@@ -121,17 +119,20 @@ def test_own_settings_are_columns_while_in_use_and_after(files, store):
     assert sorted(map(str, again["flavour"].to_pylist())) == ["None", "None", "None", "plain", "plain"]
 
 
-def test_a_store_that_was_read_before_has_own_columns_too(files, store):
+def test_a_store_that_was_read_before_has_a_users_columns_too(files, store):
     write_example(store)
     assert "flavour" not in store.read("trials").column_names
-    Request.read([files.path], "smoke", ())
-    assert store.read("trials", ["flavour"])["flavour"].to_pylist() == [None]
-    assert make_plan(["my-sweep"], "smoke", [], store).counts["to_do"] == 4
+    request = Request.read([files.path], "smoke", ())
+    assert store.with_settings_of(request.catalogue).read("trials", ["flavour"])["flavour"].to_pylist() == [None]
+    with pytest.raises(OrchError, match="there is no column of trials 'flavour'"):
+        store.read("trials", ["flavour"])
+    assert request.plan(store).counts["to_do"] == 4
 
 
-def test_an_own_setting_is_described_like_any_other(files):
-    Request.read([files.path], "smoke", ())
-    assert SCHEMAS["trials"].field("decay").metadata[b"description"] == b"weight of what was before"
+def test_a_users_setting_is_described_like_any_other(files, store):
+    _, catalogue = read_sweeps([files.path])
+    trials = store.with_settings_of(catalogue).read("trials")
+    assert trials.schema.field("decay").metadata[b"description"] == b"weight of what was before"
 
 
 def test_a_store_with_own_trials_is_read_without_their_code(files, store):
@@ -143,6 +144,19 @@ def test_a_store_with_own_trials_is_read_without_their_code(files, store):
     assert plan["done"] == 1, "one of its trials is main's too"
     shown = {row["model"] for row in length_rows(store, store.done())}
     assert shown == {"rnn", "averaging (width 8, decay 0.5, flavour plain)"}
+
+
+def test_results_and_report_know_the_sweep_of_a_file_while_it_is_there(files, store):
+    files.edit('    about = "the mean', '    summary = "plain mean"\n    about = "the mean')
+    finish(store, [planned.trial for planned in plan_of(files, store, "model=averaging").trials])
+    named = (files.path, "--scale", "smoke", "--store", store.uri)
+    rows = json.loads(orch("results", *named, "--by", "model,variant,flavour", "--format", "json"))
+    assert [(row["model"], row["variant"], row["flavour"], row["done"]) for row in rows] == [
+        ("averaging", "plain mean", "plain", 2), ("rnn", "", None, 0),
+    ]  # fmt: skip
+    page = files.folder / "report.html"
+    assert "my-sweep at smoke scale, 2 of 4 trials" in orch("report", *named, "--output", page)
+    assert "Averages on copying" in page.read_text()
 
 
 def test_results_are_withdrawn_by_own_models_tasks_and_settings_without_their_code(files, store):

@@ -2,29 +2,27 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
 from orch.models.network import build
-from orch.sweeps.registry import expand
+from orch.sweeps.expansion import expand
 from orch.sweeps.scales import SCALES, SMOKE
 from orch.sweeps.selection import Results
 from orch.tasks.sampling import Sampler
-from orch.usercode import UserCode, use
+from orch.usercode import read_sweeps
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "gated_sweep.py"
-
-
-@pytest.fixture(autouse=True)
-def _in_use():
-    use([UserCode.read(EXAMPLE)])
+(NAME,), CATALOGUE = read_sweeps([str(EXAMPLE)])
+HERE = replace(SMOKE, definitions=CATALOGUE)
 
 
 def network_and_batch(gate):
-    task, model = SMOKE.task("resettable_addition", 3), SMOKE.model("gated", gate=gate)
-    trial = SMOKE.trial(task, model, learning_rate=1e-3, seed=0)
+    task, model = HERE.task("resettable_addition", 3), HERE.model("gated", gate=gate)
+    trial = HERE.trial(task, model, learning_rate=1e-3, seed=0)
     network = build(model, trial.vocabulary, [torch.Generator().manual_seed(0)])
     sampler = Sampler(task)
     return task, network, sampler.draw(sampler.generator(0), 16, 2, 10)
@@ -32,11 +30,11 @@ def network_and_batch(gate):
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_it_has_two_models_of_each_kind_on_both_tasks_at_every_scale(scale):
-    wanted = expand(["gated-sweep"], SCALES[scale], Results.none()).wanted.values()
-    kinds = {(each.trial.model.name, each.trial.model.summary, each.trial.task.name) for each in wanted}
+    expanded = expand([NAME], SCALES[scale], Results.none(), CATALOGUE).trials.values()
+    kinds = {(each.trial.model.name, each.trial.model.summary, each.trial.task.name) for each in expanded}
     assert len(kinds) == 8
-    main = expand(["main"], SCALES[scale], Results.none()).wanted
-    shared = {each.trial.model.name for each in wanted if each.id in main}
+    main = expand(["main"], SCALES[scale], Results.none()).trials
+    shared = {each.trial.model.name for each in expanded if each.id in main}
     assert shared == {"lstm", "rotation"}
 
 
@@ -54,7 +52,7 @@ def test_its_network_reads_every_input_and_nothing_after_the_end(gate):
 
 
 def test_its_task_forgets_at_every_reset():
-    task = SMOKE.task("resettable_addition", 3)
+    task = HERE.task("resettable_addition", 3)
     assert task.fold([2, 2]) == 1
     assert task.fold([2, 2, 3, 2]) == 2
     batch = network_and_batch("signed")[2]

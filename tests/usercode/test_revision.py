@@ -4,17 +4,16 @@ import shutil
 
 import pytest
 
-from orch import models, tasks
-from orch.sweeps.registry import expand, resolve
+from orch.sweeps.expansion import expand
 from orch.sweeps.scales import SMOKE
 from orch.sweeps.selection import Results
-from orch.usercode import UserCode, use
+from orch.usercode import UserCode, make_catalogue, read_sweeps
 from orch.usercode.revision import BITS, revision
 
 
 def revisions(path):
-    use([UserCode.read(path)])
-    return models.REGISTRY["averaging"].revision, tasks.REGISTRY["last"].revision
+    catalogue = make_catalogue((UserCode.read(path),))
+    return catalogue.models["averaging"].revision, catalogue.tasks["last"].revision
 
 
 @pytest.mark.parametrize(
@@ -82,14 +81,14 @@ def test_a_model_in_a_file_of_its_own_keeps_its_results_when_others_are_edited(f
 
 def test_an_edited_model_never_meets_its_old_results_and_built_in_ones_keep_theirs(files):
     def ids(path):
-        (name,) = resolve([path])
-        wanted = expand([name], SMOKE, Results.none()).wanted.values()
-        return {(each.trial.model.name, each.trial.task.name): each.id for each in wanted}
+        names, catalogue = read_sweeps([path])
+        expanded = expand(names, SMOKE, Results.none(), catalogue).trials.values()
+        return {(each.trial.model.name, each.trial.task.name): each.id for each in expanded}
 
     before = ids(files.path)
     after = ids(files.edit("mean(1)", "sum(1)", files.network))
     assert before.keys() == after.keys()
     same = {key for key in before if before[key] == after[key]}
     assert same == {("rnn", "modular_addition")}, "only what is not the user's at all is as it was"
-    main = expand(["main"], SMOKE, Results.none()).wanted
+    main = expand(["main"], SMOKE, Results.none()).trials
     assert before["rnn", "modular_addition"] in main

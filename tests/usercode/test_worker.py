@@ -1,4 +1,4 @@
-"""A worker is sent the text of own code, and a store keeps it: neither needs the file."""
+"""A worker is sent the text of a user's code, and a store keeps it: neither needs the file."""
 
 import shutil
 
@@ -11,8 +11,8 @@ from orch.running.run_sweeps import Request, find_trial, record, recorded_reques
 from orch.running.worker import DEFAULT_TRAINING, Unit, UnitRun
 from orch.store import Store
 from orch.training.checkpoints import load_model
-from orch.usercode import UserCode, behind, use
-from orch.usercode.stored_code import find_for, keep
+from orch.usercode import UserCode, codes_defining, make_catalogue
+from orch.usercode.stored_code import code_of_trial, put_code
 
 
 def unit_of(trial, store) -> Unit:
@@ -26,7 +26,7 @@ def unit_of(trial, store) -> Unit:
         checkpoint_seconds=60.0,
         weights_limit=1_000_000,
         training=DEFAULT_TRAINING,
-        code=[code.to_dict() for code in behind([trial])],
+        code=[code.to_dict() for code in codes_defining([trial])],
         git_commit=None,
         git_dirty=None,
     )
@@ -42,14 +42,12 @@ def request_of(files, *where):
 
 
 def work_off(request, store):
-    """All that is missing, in this process, with the file and its classes out of sight."""
+    """All that is missing, in this process, without the file."""
     plan = request.plan(store)
     record(store, request, plan)
     units = [unit_of(planned.trial, store) for planned in plan.trials if planned.left]
     for unit in units:
-        use(())
         assert UnitRun(unit).run_for(60)["done"]
-    use(())
     return len(units)
 
 
@@ -117,7 +115,6 @@ def test_what_was_asked_for_is_known_without_the_file_and_as_it_was_then(files, 
     plan = request.plan(store)
     record(store, request, plan)
     files.edit("mean(1)", "sum(1)", files.network)
-    use(())
     assert recorded_requests(store) == [request]
     wanted = plan.trials[0].trial
     found = find_trial(store, wanted.id[:9])
@@ -156,24 +153,21 @@ def test_a_trained_model_can_be_loaded_with_the_code_it_was_trained_with(files, 
     work_off(old, store)
     (row,) = store.read("trials").to_pylist()
     newer = UserCode.read(files.edit("mean(1)", "sum(1)", files.network))
-    keep(store, [newer])
+    put_code(store, [newer])
     asked_more = UserCode.read(files.edit("width=8", "width=16"))
-    keep(store, [asked_more])
-    use([newer])
-    found = find_for(store, row["trial_id"])
+    put_code(store, [asked_more])
+    found = code_of_trial(store, row["trial_id"])
     assert found == old.code
-    use(found)
     (tmp_path / "model").write_bytes(store.get_weights(row["trial_id"]))
-    network, trial = load_model(tmp_path / "model")
+    network, trial = load_model(tmp_path / "model", make_catalogue(found))
     assert trial.id == row["trial_id"]
     tokens = torch.tensor([[[trial.task.bos, 1, 2, trial.task.eoi]]])
     embedding = network["embedding"][0, tokens[0, 0]]
     torch.testing.assert_close(network(tokens, torch.tensor([[3]]))[0], network.head(embedding.mean(0)[None, None])[0])
-    assert find_for(store, "no such trial") == ()
+    assert code_of_trial(store, "no such trial") == ()
 
 
 def test_a_trial_of_built_in_parts_needs_no_code(files, store):
     work_off(request_of(files, "model=rnn", "task=modular_addition"), store)
     (trial_id,) = store.done()
-    assert find_for(store, trial_id) == ()
-    assert "averaging" not in models.REGISTRY
+    assert code_of_trial(store, trial_id) == ()

@@ -1,0 +1,50 @@
+"""Choosing among finished trials by conditions on their settings, also where the code of their models is absent."""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from orch.core.errors import OrchError
+from orch.store.columns import SCHEMAS
+from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
+from orch.sweeps.trial import Trial
+from orch.sweeps.where import Known, Settings, parse_where
+
+
+def known_settings(trials: pa.Table, definitions: Definitions = BUILT_IN_DEFINITIONS) -> Known:
+    """Return what conditions may name: the settings of `definitions`, and those of trials whose code is absent.
+
+    `trials` is a table with all columns.
+    """
+    known = Known.of(definitions)
+    unknown = (field for field in trials.schema if field.name not in SCHEMAS["trials"].names)
+    fields = {field.name: _python_type(field.type) for field in unknown}
+    names = {kind: {*known.choices[kind], *trials[kind].unique().to_pylist()} for kind in ("task", "model")}
+    return Known(fields | dict(known.fields), dict(known.choices) | names)
+
+
+def matching_trials(
+    conditions: Iterable[str], trials: pa.Table, definitions: Definitions = BUILT_IN_DEFINITIONS
+) -> list[str]:
+    """Return the ids of the finished trials that meet the conditions, given a table with all columns."""
+    where = parse_where(conditions, known_settings(trials, definitions))
+    rows = zip(trials["trial_id"].to_pylist(), trials["config"].to_pylist(), strict=True)
+    return [key for key, config in rows if where.matches(_trial_or_settings(json.loads(config), definitions))]
+
+
+def _trial_or_settings(config: Mapping[str, Any], definitions: Definitions) -> Trial | Settings:
+    """Return the trial, which also has settings younger than its record; or, where its code is absent, the record."""
+    try:
+        return Trial.from_dict(config, definitions)
+    except OrchError:
+        task, model = config["task"], config["model"]
+        return {**config, **task, **model, "task": task["name"], "model": model["name"]}
+
+
+def _python_type(kind: pa.DataType) -> Any:
+    """Return the type of a setting that has a column of this type."""
+    if kind.num_fields:
+        return tuple[Any, ...]
+    return {"int64": int, "double": float, "bool": bool}.get(str(kind), str)

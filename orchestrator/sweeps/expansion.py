@@ -1,0 +1,46 @@
+"""Expanding sweeps: from names to trials, each once however many sweeps ask for it. Pure."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from orch.sweeps.catalogue import BUILT_IN, Catalogue, resolve
+from orch.sweeps.scales import Scale
+from orch.sweeps.selection import Results, Waiting
+from orch.sweeps.trial import Trial
+
+
+@dataclass(frozen=True, slots=True)
+class ExpandedTrial:
+    """A trial with all the sweeps that ask for it."""
+
+    id: str
+    trial: Trial
+    sweeps: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Expansion:
+    """The trials that sweeps ask for, and those that cannot be spelled out before others are finished."""
+
+    trials: dict[str, ExpandedTrial] = field(default_factory=dict)
+    """By trial id, in the order of the sweeps."""
+    waiting: dict[Waiting, list[str]] = field(default_factory=dict)
+    """Trials that wait for results, with the sweeps that ask for them."""
+
+
+def expand(names: Iterable[str], scale: Scale, results: Results, catalogue: Catalogue = BUILT_IN) -> Expansion:
+    """Return every trial that these sweeps ask for at a scale. A trial that several sweeps ask for is there once."""
+    expansion = Expansion()
+    for name in resolve(names, catalogue):
+        for trial in (trial for cell in catalogue.sweeps[name].cells(scale, results) for trial in cell.trials):
+            if isinstance(trial, Waiting):
+                sweeps = expansion.waiting.setdefault(trial, [])
+            else:
+                trial_id = trial.id
+                expanded = expansion.trials.get(trial_id)
+                if expanded is None:
+                    expanded = expansion.trials[trial_id] = ExpandedTrial(trial_id, trial, [])
+                sweeps = expanded.sweeps
+            if name not in sweeps:
+                sweeps.append(name)
+    return expansion

@@ -1,0 +1,63 @@
+"""The built-in catalogue extended with a user's files."""
+
+import functools
+from collections.abc import Callable, Iterable
+from types import MappingProxyType
+from typing import TypeVar
+
+from orch.core.errors import InvalidCode
+from orch.models import ModelConfig
+from orch.sweeps.catalogue import BUILT_IN, Catalogue
+from orch.sweeps.definitions import Definitions
+from orch.tasks import Task
+from orch.usercode.clashes import column_clashes, name_clashes
+from orch.usercode.code import SUFFIX, UserCode
+from orch.usercode.loading import load
+from orch.usercode.user_sweep import UserSweep
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+
+def read_sweeps(names: Iterable[str]) -> tuple[list[str], Catalogue]:
+    """Read the user's files among `names`. Return the names of the sweeps, and the catalogue that has all of them."""
+    names = list(names)
+    paths = [name for name in names if name.endswith(SUFFIX)]
+    codes = dict(zip(paths, _all_or_problems(UserCode.read, paths), strict=True))
+    sweeps = [codes[name].name if name in codes else name for name in names]
+    return sweeps, make_catalogue(tuple(codes.values()))
+
+
+@functools.lru_cache(maxsize=64)
+def make_catalogue(codes: tuple[UserCode, ...]) -> Catalogue:
+    """Return the built-in catalogue extended with the sweeps, models and tasks of a user's files.
+
+    One error lists everything that is wrong with the files and every name that is taken. Equal codes give the very same
+    catalogue.
+    """
+    files = _all_or_problems(load, dict.fromkeys(codes))
+    models: dict[str, type[ModelConfig]] = {}
+    tasks: dict[str, type[Task]] = {}
+    for file in reversed(files):  # where several share a definition, it is the same in all: that of the first counts
+        models |= file.models
+        tasks |= file.tasks
+    definitions = Definitions(
+        MappingProxyType({**BUILT_IN.models, **models}), MappingProxyType({**BUILT_IN.tasks, **tasks})
+    )
+    if problems := name_clashes(files) or column_clashes(definitions.user_types):
+        raise InvalidCode(problems)
+    sweeps = {file.code.name: UserSweep(file.code.name, file.sweep.__name__, file.code, definitions) for file in files}
+    return Catalogue(definitions.models, definitions.tasks, MappingProxyType({**BUILT_IN.sweeps, **sweeps}))
+
+
+def _all_or_problems(make: Callable[[S], T], items: Iterable[S]) -> list[T]:
+    """Return what is made of each item. If some cannot be made, raise one error that lists the problems of all."""
+    made, problems = [], []
+    for item in items:
+        try:
+            made.append(make(item))
+        except InvalidCode as error:
+            problems += error.problems
+    if problems:
+        raise InvalidCode(problems)
+    return made
