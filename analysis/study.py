@@ -15,9 +15,10 @@ from orch.analysis.published import OOD
 from orch.analysis.reproduction import Reproduction, reproduction
 from orch.analysis.views import COMPARISON, PLAN, PUBLISHED, comparison_table, plan_table, published_table
 from orch.core.errors import InvalidQuery, OrchError, UnknownName
-from orch.planning.plan import failed_trials, make_plan
+from orch.planning.plan import make_plan
 from orch.store import DEFAULT_STORE, SCHEMAS, Store
 from orch.store.bundled import no_results
+from orch.store.failed_trials import failed_trials
 from orch.sweeps.scales import LAPTOP, PAPER, SCALES
 from orch.sweeps.selection import rows_by_id
 
@@ -73,7 +74,7 @@ class Study:
         if scale not in SCALES:
             raise UnknownName("scale", scale, SCALES)
         finished = rows_by_id(self.store.read("trials", COLUMNS))
-        return compare(SCALES[scale], finished, failed_trials(self.store))
+        return compare(SCALES[scale], finished, failed_trials(self.store, finished))
 
     def reproduction(self, scale: str = PAPER.name, split: str = OOD, tolerance: float = TOLERANCE) -> Reproduction:
         """How far the published numbers of a split, each counted once, are met: table by table, and cell by cell."""

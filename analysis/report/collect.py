@@ -13,10 +13,10 @@ from orch.analysis.claims import CLAIMS, DEMO, ClaimsAtScale, ask_store
 from orch.analysis.comparison import Comparison, compare
 from orch.analysis.published import TABLES
 from orch.core.settings import to_dict
-from orch.planning.plan import failed_trials
 from orch.running.status import FailureGroup, read_failures
 from orch.store import Store
 from orch.store.bundled import no_results
+from orch.store.failed_trials import failed_trials
 from orch.sweeps.cell import Cell
 from orch.sweeps.registry import ALL, SWEEPS, resolve
 from orch.sweeps.scales import SCALES, Scale
@@ -113,7 +113,7 @@ def collect(store: Store, sweeps: Sequence[str] = (), scale: str | None = None) 
     finished = _finished(store)
     chosen = SCALES[scale or _commonest_scale(store, finished)]
     names = resolve(sweeps) if sweeps else _asked_for(store, chosen.name)
-    failed = failed_trials(store)
+    failed = failed_trials(store, finished)
     results = Results(lambda: finished)
     found = [_sweep_result(name, chosen, finished, failed, results) for name in names]
     tables = [table.name for table in TABLES.values() if table.sweep in names]

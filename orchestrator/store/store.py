@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from orch.core.errors import StoreUnreachable, UnknownName
-from orch.store.attempts import attempt_row
+from orch.store.attempts import checked_row
 from orch.store.bundled import BUNDLED
 from orch.store.columns import SCHEMAS
 from orch.store.compaction import CompactionReport, compact
@@ -83,7 +83,7 @@ class Store:
         """Append rows as one part: all of them or, if this process dies, none."""
         self._shelf(table)
         if rows:
-            rows = [attempt_row(row) for row in rows] if table == "attempts" else rows
+            rows = [checked_row(row) for row in rows] if table == "attempts" else rows
             self._files.put(new_path(table, 0), encode(table, to_table(table, rows)), kind="part")
 
     def write_trial(self, row: Mapping[str, Any], curves: Sequence[Mapping[str, Any]]) -> None:
