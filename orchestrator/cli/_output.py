@@ -1,7 +1,6 @@
 """How commands give a table to people, programs and files."""
 
 import io
-import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from orch.core.atomic_write import write_atomically
 from orch.core.errors import InvalidSettings
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def write_table(table: "Table", format: str | None = None, output: str | None = 
     """To a file, which is there as a whole or not at all, or to standard output."""
     format = check_output(format, output)
     if output is not None:
-        _write_file(Path(output), _as_bytes(table, format))
+        write_atomically(Path(output), _as_bytes(table, format))
     elif format == "parquet":
         sys.stdout.buffer.writelines(_as_bytes(table, format))
     elif format == "table" and sys.stdout.isatty():
@@ -100,13 +100,3 @@ def _as_bytes(table: "Table", format: str) -> Iterator[bytes]:
         yield sink.getvalue()
     else:
         yield from (piece.encode() for piece in _pieces(table, format))
-
-
-def _write_file(path: Path, pieces: Iterator[bytes]) -> None:
-    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with open(aside, "wb") as file:
-            file.writelines(pieces)
-        os.replace(aside, path)
-    finally:
-        aside.unlink(missing_ok=True)
