@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from orch.core.errors import DamagedFile, InvalidSettings
 from orch.models.network import build
-from orch.models.recurrence import blocks, reading, tokens
+from orch.models.recurrence import batch_positions, blocks, tokens
 from orch.sweeps.result import StopReason
 from orch.tasks.sampling import Sampler, derive_seed
 from orch.training.checkpoints import load_model, load_snapshot, save_model, save_snapshot
@@ -213,7 +213,7 @@ def test_accuracies_are_reported_raw_and_normalised():
 @every_model
 def test_no_training_step_reads_a_value_back_from_the_device(model, monkeypatch):
     """On the CPU with the GPU's ways: nothing that would make a GPU wait for the host, or the host for a GPU."""
-    for module in (blocks, reading, tokens):
+    for module in (blocks, batch_positions, tokens):
         monkeypatch.setattr(module, "on_host", lambda tensor: False)
     settings = {"block_size": 16, "width": 32} if model == "block_diagonal" else {}
     training = Training([small_trial(model, **settings)])
