@@ -129,8 +129,8 @@ class History:
     @property
     def last_number(self) -> int:
         """The number of the point that was started last."""
-        started = [*self._points.values(), *self._results.values()]
-        return max((each.number for each in started), default=0)
+        results = [Point(result.number, result.params) for result in self._results.values()]
+        return max((point.number for point in [*self._points.values(), *results]), default=0)
 
     @property
     def spent(self) -> int:

@@ -222,7 +222,8 @@ class _Pruning(FIFOScheduler):
     """Lets Tune stop the points that the run prunes."""
 
     def __init__(self, run_id: str):
-        super().__init__()  # type: ignore[no-untyped-call]
+        initialise: Any = super().__init__  # Ray gives it no types
+        initialise()
         self._run_id = run_id
 
     def on_trial_result(self, controller: Any, trial: Any, result: dict[str, Any]) -> str:

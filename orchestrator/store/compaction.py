@@ -1,8 +1,8 @@
 """Merging small parts into large ones, so that reading thousands of trials takes a few requests.
 
-Every order of events is safe, whoever dies when: the merged part is there for good before the first of those that it
-replaces is deleted, readers ignore parts that a present one replaces, and a fact that is there twice counts once. So
-two compactions at once are harmless too. What a compaction that died did not delete, the next one does.
+A process may die at any moment, and two compactions may run at once: the merged part is on disk before the first of
+those that it replaces is deleted, readers ignore parts that another one replaces, and duplicate rows count once. Parts
+that a compaction did not delete before it died are deleted by the next one.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from orch.store.table_reader import Shelf
 
 LARGE_BYTES = 128 << 20
 LARGE_ROWS = 1_000_000
-"""Parts of this size gain nothing from being merged again."""
+"""Parts of this size are not merged again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +26,9 @@ class CompactionReport:
     merged: int = 0
     """Parts that were merged into others."""
     written: int = 0
-    """Parts that they were merged into."""
+    """Parts that the merge wrote."""
     leftovers: int = 0
-    """Parts deleted that an earlier compaction had merged but not deleted."""
+    """Deleted parts that an earlier compaction had merged but not deleted."""
 
     def __add__(self, other: "CompactionReport") -> "CompactionReport":
         return CompactionReport(
@@ -37,7 +37,7 @@ class CompactionReport:
 
 
 def compact(shelf: Shelf, min_parts: int) -> CompactionReport:
-    """Level by level, so that what is merged here can be merged on at once."""
+    """Merge the parts of a table level by level, so that merged parts can be merged again at once."""
     shelf.files.sweep(shelf.table)
     report = CompactionReport(leftovers=_delete_leftovers(shelf))
     for level in range(LEVELS - 1):
@@ -56,7 +56,7 @@ def _delete_leftovers(shelf: Shelf) -> int:
                 replaced = shelf.footer(part).replaces & present.keys()
             except (FileNotFoundError, DamagedPart):
                 continue
-            # Nothing is deleted for the sake of a part that cannot be read to its end.
+            # A part is deleted only if the one that replaces it can be read to its end.
             if replaced and any(contents for _, contents in shelf.load([part], None)):
                 leftovers |= {path: present[path] for path in replaced}
     _delete(shelf, list(leftovers.values()))
@@ -86,8 +86,10 @@ def _merge(shelf: Shelf, parts: list[Part], level: int) -> CompactionReport:
 
 
 def _groups(shelf: Shelf, parts: list[Part]) -> Iterator[tuple[list[Part], pa.Table]]:
-    """Parts that together make a large one (the last group: what remains), with all their rows. Those that have
-    vanished meanwhile, because another compaction merged them, or are damaged are in no group."""
+    """Yield groups of parts that together make a large one, with all their rows; the last group is the remainder.
+
+    Parts that are damaged, or that another compaction has deleted in the meantime, are in no group.
+    """
     group: list[Part] = []
     tables: list[pa.Table] = []
     num_bytes = num_rows = 0

@@ -1,17 +1,15 @@
 """Everything private to torch that training uses. `tests/training/test_torch_compat.py` says what breaks without it."""
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
 
 
 def fused_adam_step(
-    parameters: Sequence[Tensor],
-    gradients: Sequence[Tensor],
-    first: Sequence[Tensor],
-    second: Sequence[Tensor],
-    steps: Sequence[Tensor],
+    parameters: list[Tensor],
+    gradients: list[Tensor],
+    first: list[Tensor],
+    second: list[Tensor],
+    steps: list[Tensor],
     *,
     learning_rate: float,
     beta1: float,
