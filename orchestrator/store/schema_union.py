@@ -1,4 +1,4 @@
-"""Tables of differing schemas as one: columns are matched by name, and types widened where they differ."""
+"""Merging tables with different schemas: columns are matched by name, and types are widened where they differ."""
 
 from collections.abc import Iterable, Sequence
 
@@ -9,7 +9,7 @@ from orch.store.columns import SCHEMAS
 
 
 def union(tables: Iterable[pa.Table]) -> pa.Table | None:
-    """All rows. A column that a table lacks is null there; columns of different types get one that holds both."""
+    """Concatenate tables. A column that a table lacks is null there; columns of different types get a wider type."""
     alike: list[list[pa.Table]] = []
     for table in tables:
         for group in alike:
@@ -29,7 +29,7 @@ def union(tables: Iterable[pa.Table]) -> pa.Table | None:
 
 
 def conform(table: str, data: pa.Table | None, columns: Sequence[str] | None) -> pa.Table:
-    """`data` with every column this version knows, described, then those it does not know; or with just `columns`."""
+    """Return `data` with every column that this version knows, then the others it has; or with only `columns`."""
     known = SCHEMAS[table]
     data = pa.Table.from_batches([], known) if data is None else data  # `empty_table` would import pandas
     fields = {field.name: field for field in [*data.schema, *known]}
@@ -50,7 +50,7 @@ def conform(table: str, data: pa.Table | None, columns: Sequence[str] | None) ->
 
 
 def _wider(one: pa.DataType, other: pa.DataType) -> pa.DataType:
-    """The type that holds both without loss (int64 for int32, anything for null); text if there is none."""
+    """Return a type that holds both without loss, such as int64 for int32; text if there is none."""
     if one.equals(other):
         return one
     try:
