@@ -76,10 +76,10 @@ class Board:
         """Read the finished and failed trials of a store, which need not exist."""
         if not store.exists():
             return cls(scale, store=store, catalogue=catalogue)
-        from orch.planning.plan import failed_trials  # numpy and pyarrow, which tables without a store do without
+        from orch.store.failed_trials import failed_trials  # pyarrow, which tables without a store do without
 
         finished = rows_by_id(store.read("trials", [*COLUMNS, "length_curve"]))
-        return cls(scale, finished, failed_trials(store), store, catalogue)
+        return cls(scale, finished, failed_trials(store, finished), store, catalogue)
 
     @property
     def results(self) -> Results:

@@ -12,10 +12,10 @@ from typing import Any
 from orch import models, tasks
 from orch.analysis.board import Board
 from orch.core.errors import OrchError
-from orch.planning.plan import failed_trials
 from orch.search import history as searches
 from orch.store import SCHEMAS, Store
 from orch.store.bundled import no_results
+from orch.store.failed_trials import failed_trials
 from orch.sweeps.registry import ALL, SWEEPS
 from orch.sweeps.scales import SCALES
 from orch.sweeps.selection import Row
@@ -67,7 +67,7 @@ def _fill(target: Store, store: Store, curve_points: int) -> None:
     kept = {row["trial_id"] for row in trials}
     _write(target, "curves", _thinned([row for row in _rows(store, "curves") if row["trial_id"] in kept], curve_points))
     _write(target, "trials", trials)
-    failed = failed_trials(store) - kept
+    failed = failed_trials(store, store.done())
     attempts = [row | {"traceback": None} for row in _rows(store, "attempts") if row["trial_id"] in failed]
     _write(target, "attempts", attempts)
     for name, values in store.list_json("sweeps").items():

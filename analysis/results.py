@@ -13,9 +13,9 @@ from orch.analysis.cells import VARIANT, WITHIN, cell_settings, variant
 from orch.analysis.study import Study
 from orch.core.errors import InvalidSettings, OrchError, UnknownName
 from orch.core.settings import to_dict
-from orch.planning.plan import failed_trials
 from orch.store import Store
 from orch.store.deduplication import numbers
+from orch.store.failed_trials import failed_trials
 from orch.store.matching import known_settings, matching_trials
 from orch.sweeps.catalogue import BUILT_IN, Catalogue
 from orch.sweeps.expansion import expand
@@ -106,7 +106,7 @@ def _grouped(
     finished = _finished(trials, [*names, *WITHIN], [*dict.fromkeys([*COLUMNS, score])], study.catalogue)
     for settings, row in finished:
         group_of(settings).rows.append(row)
-    failed = failed_trials(study.store)
+    failed = failed_trials(study.store, done)
     for key, trial in planned.items():
         if key not in done:
             group = group_of({**dict.fromkeys(names), **_settings(trial)})

@@ -19,7 +19,8 @@ from ray import tune
 from orch.running import driver
 from orch.running.lease import Lease
 from orch.running.machines import Machines, connect, disconnect
-from orch.running.units import Turn, Work
+from orch.running.options import RunOptions
+from orch.running.units import Turn, Unit
 from orch.store import Store
 from orch.sweeps.trial import make_trial
 
@@ -30,17 +31,17 @@ class Clock:
     def __init__(self):
         self.first = None
 
-    def started(self, work):
+    def started(self, unit):
         self.first = self.first or time.perf_counter()
 
-    def finished(self, work, summary): ...
+    def finished(self, unit, summary): ...
 
-    def failed(self, work, failure, again):
+    def failed(self, unit, failure, again):
         raise SystemExit(failure.trace)
 
     def tick(self, running, num_waiting): ...
 
-    def turn(self, work):
+    def turn(self, unit):
         return Turn.NOW
 
     def should_stop(self):
@@ -49,12 +50,12 @@ class Clock:
 
 def ours(num_trials: int, machines: Machines) -> tuple[float, float]:
     base = make_trial("modular_addition", "rnn", width=16)
-    work = [Work([dataclasses.replace(base, init_seed=seed)]) for seed in range(num_trials)]
+    units = [Unit([dataclasses.replace(base, init_seed=seed)]) for seed in range(num_trials)]
     with tempfile.TemporaryDirectory() as folder:
         with Lease(Store.open(folder), "overhead") as lease:
-            options = driver.RunOptions(lease.driver_id, folder, training="orch.training.simulated:open_training")
+            options = RunOptions(training="orch.training.simulated:open_training")
             clock, began = Clock(), time.perf_counter()
-            driver.run(work, machines, options, clock)
+            driver.run(units, machines, options, clock, Store.open(folder), lease.driver_id)
             ended = time.perf_counter()
         assert len(Store.open(folder).done()) == num_trials
     return (ended - began) / num_trials, (ended - clock.first) / num_trials

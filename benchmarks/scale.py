@@ -19,7 +19,8 @@ from ray.cluster_utils import Cluster
 from orch.running import driver
 from orch.running.lease import Lease
 from orch.running.machines import connect, disconnect
-from orch.running.units import Work
+from orch.running.options import RunOptions
+from orch.running.units import Unit
 from orch.store import Store
 from orch.sweeps.trial import make_trial
 
@@ -33,11 +34,11 @@ class Counting(Clock):
         super().__init__()
         self.events = 0
 
-    def started(self, work):
-        super().started(work)
+    def started(self, unit):
+        super().started(unit)
         self.events += 1
 
-    def finished(self, work, summary):
+    def finished(self, unit, summary):
         self.events += 1
 
 
@@ -56,19 +57,19 @@ def main(num_trials: int, per_pack: int) -> None:
         machines = connect()
         base = make_trial("modular_addition", "rnn", width=16)
         trials = [dataclasses.replace(base, init_seed=seed) for seed in range(num_trials)]
-        work = [Work(trials[start : start + per_pack]) for start in range(0, num_trials, per_pack)]
+        units = [Unit(trials[start : start + per_pack]) for start in range(0, num_trials, per_pack)]
         with tempfile.TemporaryDirectory() as folder, Lease(Store.open(folder), "scale") as lease:
-            options = driver.RunOptions(lease.driver_id, folder, training="orch.training.simulated:open_training")
+            options = RunOptions(training="orch.training.simulated:open_training")
             before, clock, began = memory_mb(), Counting(), time.perf_counter()
-            driver.run(work, machines, options, clock)
+            driver.run(units, machines, options, clock, Store.open(folder), lease.driver_id)
             ended, after = time.perf_counter(), memory_mb()
             store = Store.open(folder)
             assert len(store.done()) == num_trials
             parts = sum(len(files) for _, _, files in os.walk(folder))
         seconds = ended - clock.first
         print(f"{machines.description}, {os.cpu_count()} real cores")
-        print(f"{num_trials:,} trials in {len(work):,} units of {per_pack}: {ended - began:.0f} s, of which")
-        print(f"  {clock.first - began:.0f} s to the first trial, then {1e3 * seconds / len(work):.0f} ms a unit,")
+        print(f"{num_trials:,} trials in {len(units):,} units of {per_pack}: {ended - began:.0f} s, of which")
+        print(f"  {clock.first - began:.0f} s to the first trial, then {1e3 * seconds / len(units):.0f} ms a unit,")
         print(f"  {1e3 * seconds / num_trials:.0f} ms a trial, {clock.events / seconds:.0f} events a second")
         print(f"  driver memory {before:.0f} -> {after:.0f} MB: {1e3 * (after - before) / num_trials:.1f} kB a trial")
         print(f"  {parts:,} files written to the store, {parts / seconds:.0f} a second")

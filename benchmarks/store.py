@@ -5,6 +5,7 @@ python benchmarks/store.py
 
 import argparse
 import datetime
+import math
 import subprocess
 import sys
 import tempfile
@@ -15,7 +16,7 @@ from typing import Any
 
 from s3 import s3_server
 
-from orch.store import Store, curve_rows, trial_row
+from orch.store import Store, curve_rows, table_reader, trial_row
 from orch.sweeps.result import CurvePoint, Result, StopReason
 from orch.sweeps.trial import make_trial
 
@@ -106,6 +107,7 @@ def local(folder: Path) -> None:
     print(f"local, {TRIALS:,} parts of one trial each")
     timed("write", lambda: fill(store, single_trials=True))
     in_new_process("local, not compacted, a new process", "status", str(folder))
+    in_new_process("local, not compacted, a new process, without the rows in footers", "parquet", str(folder))
     in_new_process("local, not compacted, a new process, everything", "all", str(folder))
     print("local")
     timed("compact", lambda: print(f"  {store.compact(min_parts=2)}"))
@@ -134,7 +136,9 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.ask:
         command, location = arguments.ask
-        (ask if command == "status" else ask_all)(location)
+        if command == "parquet":
+            table_reader._MANY = math.inf
+        (ask_all if command == "all" else ask)(location)
         return
     for benchmark in (local, remote):
         with tempfile.TemporaryDirectory() as folder:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orch.analysis.figures.style import styled
+from orch.core.atomic_write import write_atomically
 from orch.core.errors import UnknownName
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def to_bytes(figure: "Figure", kind: str) -> bytes:
 def save(figure: "Figure", path: str | Path) -> None:
     """Save a figure as SVG or PNG, by the ending of the path."""
     path = Path(path)
-    path.write_bytes(to_bytes(figure, path.suffix.removeprefix(".")))
+    write_atomically(path, to_bytes(figure, path.suffix.removeprefix(".")))
 
 
 def svg_element(figure: "Figure", name: str, title: str) -> str:

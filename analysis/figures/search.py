@@ -19,12 +19,12 @@ def draw_search(report: "SearchReport") -> "Figure":
 
     figure = Figure(figsize=(5.2, 2.8), layout="constrained")
     axes = figure.add_subplot()
-    told = sorted(report.told, key=lambda each: (each.at, each.number))
-    spent = list(accumulate(each.spent for each in told))
-    finished = [(at, each.value) for at, each in zip(spent, told, strict=True) if each.value is not None]
+    results = sorted(report.results, key=lambda each: (each.at, each.number))
+    spent = list(accumulate(each.spent for each in results))
+    finished = [(at, each.value) for at, each in zip(spent, results, strict=True) if each.value is not None]
     pruned = [
         (at, each.validation)
-        for at, each in zip(spent, told, strict=True)
+        for at, each in zip(spent, results, strict=True)
         if each.state is PointState.PRUNED and each.validation is not None
     ]
     if pruned:

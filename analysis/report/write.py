@@ -1,12 +1,11 @@
 """Reports as files. Each is written aside and renamed, so that a file is never half written."""
 
-import os
-import secrets
 from pathlib import Path
 
 from orch.analysis.figures import Gallery, save
 from orch.analysis.report.collect import StudyReport
 from orch.analysis.report.page import page
+from orch.core.atomic_write import write_atomically
 from orch.core.errors import OrchError
 
 
@@ -27,10 +26,7 @@ def write_figures(folder: Path, gallery: Gallery) -> int:
 
 
 def write_text(path: Path, text: str) -> None:
-    aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        aside.write_text(text, encoding="utf-8")
-        os.replace(aside, path)
+        write_atomically(path, text.encode())
     except OSError as error:
-        aside.unlink(missing_ok=True)
         raise OrchError(f"{path} cannot be written ({error.strerror}): name another place with --output") from error

@@ -20,7 +20,8 @@ class LazyGroup(click.Group):
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         if name not in self.list_commands(context):
             return None
-        return getattr(importlib.import_module(f"{__name__}.{name}"), name)
+        command: click.Command = getattr(importlib.import_module(f"{__name__}.{name}"), name)
+        return command
 
     def resolve_command(self, context: click.Context, args: list[str]) -> Any:
         if args and not args[0].startswith("-") and args[0] not in self.list_commands(context):

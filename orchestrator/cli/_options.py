@@ -8,6 +8,10 @@ import click
 from orch.core.errors import StoreReadOnly
 from orch.sweeps.scales import SCALES
 
+Command = Callable[..., Any]
+"""A function that click turns into a command."""
+Decorator = Callable[[Command], Command]
+
 DEFAULT_STORE = "runs"
 BUNDLED = "bundled"
 """The store's own names, which cannot be imported here: that would load pyarrow for a help text."""
@@ -19,7 +23,7 @@ def _writable(context: click.Context, parameter: click.Parameter, value: str) ->
     return value
 
 
-def _scale_option(default: str) -> Callable:
+def _scale_option(default: str) -> Decorator:
     return click.option(
         "--scale",
         type=click.Choice(list(SCALES)),
@@ -41,7 +45,7 @@ where_option = click.option(
 )
 
 
-def _store_option(about: str, **more: Any) -> Callable:
+def _store_option(about: str, **more: Any) -> Decorator:
     return click.option(
         "--store",
         envvar="ORCH_STORE",

@@ -1,14 +1,14 @@
 """The options and the function by which commands write a table for people, programs or files."""
 
 import io
-import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
+from orch.core.atomic_write import write_atomically
 from orch.core.errors import InvalidSettings
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def write_table(table: "Table", format: str | None = None, output: str | None = 
     """Write a table to a file, which then holds all of it or is not changed, or to standard output."""
     format = check_output(format, output)
     if output is not None:
-        _write_file(Path(output), iter([_as_bytes(table, format)]))
+        write_atomically(Path(output), [_as_bytes(table, format)])
     elif format == "parquet":
         sys.stdout.buffer.write(_as_bytes(table, format))
     else:
@@ -81,13 +81,3 @@ def _as_bytes(table: "Table", format: str) -> bytes:
     text = io.StringIO()
     _write_text(table, format, text)
     return text.getvalue().encode()
-
-
-def _write_file(path: Path, pieces: Iterator[bytes]) -> None:
-    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with open(aside, "wb") as file:
-            file.writelines(pieces)
-        os.replace(aside, path)
-    finally:
-        aside.unlink(missing_ok=True)

@@ -1,49 +1,67 @@
-"""What commands that run trials share: their options, and how sweeps end."""
+"""What commands that run trials share: their options, and what they print at the end."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
-from orch.cli._options import on_option
+from orch.cli._options import Command, on_option
+from orch.running.options import RunOptions
 
 SMALL_SWEEP = 40
-"""Sweeps up to this many trials end with a table of what they found."""
+"""Sweeps of up to this many trials end with a table of their results."""
+DEFAULTS = RunOptions()
 
 
-def worker_options(command: Callable) -> Callable:
-    """The options of commands that train in worker processes."""
+def worker_options(command: Command) -> Command:
+    """Add the options of commands that train in worker processes."""
     return _with(
         command,
         click.option("--max-hours", type=float, help="Stop cleanly after this long."),
         click.option("--cpus", type=int, help="Use this many CPU cores of this machine. [all]"),
-        click.option("--checkpoint-seconds", default=60.0, show_default=True, help="Time between checkpoints."),
         click.option(
-            "--hang-seconds", default=1800.0, show_default=True, help="End a worker without progress after this."
+            "--checkpoint-seconds",
+            default=DEFAULTS.checkpoint_seconds,
+            show_default=True,
+            help="Time between checkpoints.",
         ),
-        click.option("--weights-mb", default=8.0, show_default=True, help="Keep trained weights up to this size."),
+        click.option(
+            "--hang-seconds",
+            default=DEFAULTS.hang_seconds,
+            show_default=True,
+            help="End a worker without progress after this.",
+        ),
+        click.option(
+            "--weights-mb",
+            default=DEFAULTS.weights_limit / 1e6,
+            show_default=True,
+            help="Keep trained weights up to this size.",
+        ),
         click.option(
             "--device",
             type=click.Choice(["auto", "cpu", "cuda"]),
-            default="auto",
+            default=DEFAULTS.device,
             show_default=True,
             help="What trials train on; auto: GPUs where there are any.",
         ),
         click.option(
-            "--gpus-per-trial", default=1.0, show_default=True, help="GPUs per pack of trials; 0.25 puts four on one."
+            "--gpus-per-trial",
+            default=DEFAULTS.gpus_per_trial,
+            show_default=True,
+            help="GPUs per pack of trials; 0.25 puts four on one.",
         ),
         click.option("--verbose", is_flag=True, help="Print the driver's log."),
         click.option("--quiet", is_flag=True, help="Print only the summary."),
     )
 
 
-def run_options(command: Callable) -> Callable:
-    """The options of commands that run sweeps."""
+def run_options(command: Command) -> Command:
+    """Add the options of commands that run sweeps."""
     return _with(
         worker_options(command),
         on_option,
-        click.option("--detach", is_flag=True, help="With --on: return as soon as trials are under way."),
+        click.option("--detach", is_flag=True, help="With --on: return as soon as trials are running."),
         click.option("--yes", is_flag=True, help="Do not ask before starting more than a day of work."),
         click.option("--join", is_flag=True, help="Share the work with a driver that is already on this store."),
         click.option(
@@ -58,14 +76,14 @@ def run_options(command: Callable) -> Callable:
     )
 
 
-def _with(command: Callable, *options: Callable) -> Callable:
+def _with(command: Command, *options: Command) -> Command:
     for option in reversed(options):
         command = option(command)
     return command
 
 
 def check_options(given: dict[str, Any]) -> None:
-    """All that cannot be meant, at once."""
+    """Raise one error that lists every invalid option."""
     from orch.core.errors import InvalidSettings
 
     problems = [
@@ -81,12 +99,10 @@ def check_options(given: dict[str, Any]) -> None:
         raise InvalidSettings(problems)
 
 
-def make_options(given: dict[str, Any]) -> Any:
-    """The run's options as the library has them; a command may lack some."""
-    from orch.running.session import Options
-
-    return Options(
-        join=given.get("join", False),
+def make_options(given: dict[str, Any]) -> RunOptions:
+    """Turn the options of a command, which may lack some, into those of the library."""
+    return RunOptions(
+        join=given.get("join", DEFAULTS.join),
         max_hours=given["max_hours"],
         num_cpus=given["cpus"],
         checkpoint_seconds=given["checkpoint_seconds"],
@@ -95,7 +111,7 @@ def make_options(given: dict[str, Any]) -> Any:
         gpus_per_trial=given["gpus_per_trial"],
         device=given["device"],
         pack=given.get("pack"),
-        cheapest_first=given.get("cheapest_first", False),
+        cheapest_first=given.get("cheapest_first", DEFAULTS.cheapest_first),
         on_finish=given.get("on_finish"),
         verbose=given["verbose"],
         quiet=given["quiet"],
@@ -104,7 +120,7 @@ def make_options(given: dict[str, Any]) -> Any:
 
 
 def run(requests: Sequence[Any], store_location: str, given: dict[str, Any]) -> None:
-    """Run the requests and say how it ended; the exit code tells a script: 0 all done, 3 something is left."""
+    """Run the requests and print the outcome. The exit code is 0 if all is done and 3 if something is left."""
     from orch.running.progress import duration
     from orch.running.run_sweeps import run_sweeps
     from orch.store import Store
@@ -123,11 +139,11 @@ def run(requests: Sequence[Any], store_location: str, given: dict[str, Any]) -> 
         click.echo(f"{summary.finished:,} trials finished in {duration(summary.seconds)}")
     if summary.failed:
         kinds = ", ".join(f"{count} {outcome.replace('_', ' ')}" for outcome, count in sorted(summary.failed.items()))
-        click.echo(f"not finished: {kinds}. orch failures says why; orch resume tries them again")
+        click.echo(f"not finished: {kinds}. orch failures shows why; orch resume tries them again")
     if summary.waiting:
-        click.echo(f"{summary.waiting:,} trials wait for results of others: orch plan says which")
+        click.echo(f"{summary.waiting:,} trials wait for results of others: orch plan shows which")
     if summary.stopped:
-        click.echo(f"stopped: {summary.stopped}; {summary.left:,} trials are left: orch resume goes on")
+        click.echo(f"stopped: {summary.stopped}; {summary.left:,} trials are left: orch resume continues")
     if summary.trial_ids and len(summary.trial_ids) <= SMALL_SWEEP:
         from orch.analysis.length_table import TITLE, length_rows
         from orch.cli._tables import print_rows

@@ -11,7 +11,7 @@ from orch.core.settings import describe, field_types
 from orch.sweeps.trial import Trial
 
 
-class Lengths(click.ParamType):
+class Lengths(click.ParamType[tuple[int, ...], Any]):
     name = "n,n,…"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:

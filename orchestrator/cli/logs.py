@@ -30,13 +30,13 @@ def logs(store: str, on: str | None, follow: bool, as_json: bool) -> None:
             raise InvalidSettings(["--json is for the log in a store: leave out --on, and name the --store"])
         sys.exit(show_log(on, follow, say, write))
     from orch.core.printable import printable
-    from orch.running.read_log import follow_log, for_people, newest_driver, read_log
+    from orch.running.driver_log import follow_log, newest_driver, read_log, readable_line
     from orch.store import Store
 
     opened = Store.open(store)
     driver_id = newest_driver(opened)
     try:
         for line in follow_log(opened, driver_id) if follow else read_log(opened, driver_id):
-            click.echo(line if as_json else printable(for_people(line)))
+            click.echo(line if as_json else printable(readable_line(line)))
     except KeyboardInterrupt:
         sys.exit(130)

@@ -148,7 +148,7 @@ def _print(found: "Plan") -> None:
 
 
 def _packs(found: "Plan") -> list[Any]:
-    from orch.running.packs import make_packs
+    from orch.running.units import make_packs
 
     return make_packs([planned for planned in found.trials if planned.left], found.device)
 

@@ -13,7 +13,7 @@ from orch.cli._run import check_options, run, run_options
 @writable_store_option
 @run_options
 @click.pass_context
-def resume(context: click.Context, store: str, **given: Any) -> None:
+def resume(context: click.Context, /, store: str, **given: Any) -> None:
     """Go on with every sweep that the store knows to be unfinished, failed trials included.
 
     A sweep file of yours goes on with the code that the store has of it: resume only stores that you trust.

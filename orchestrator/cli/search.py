@@ -115,7 +115,7 @@ def search(
     summary = run_search(question, num_points, opened, make_options(given), say)
     _print([read_search(opened, question, num_points)], top, figure, as_json)
     if not as_json:
-        click.echo(f"{summary.told:,} points in {duration(summary.seconds)}")
+        click.echo(f"{summary.num_ended:,} points in {duration(summary.seconds)}")
         if summary.failed:
             click.echo(f"{summary.failed} failed: orch failures says why; the same command tries them again")
         if summary.stopped:
@@ -202,11 +202,11 @@ def _print(reports: list[Any], top: int, figure: Path | None, as_json: bool) -> 
         return
     for report in reports:
         title = f"Search {report.search_id}: {report.question.description}"
-        if report.told:
+        if report.results:
             print_rows(report.rows(top), title=title)
         else:
             click.echo(f"{title}: no point has a result yet")
-        for line in draw(report.told, f"{report.question.objective.description}, point by point"):
+        for line in draw(report.results, f"{report.question.objective.description}, point by point"):
             click.echo(line)
         for line in report.conclusion():
             click.echo(printable(line))

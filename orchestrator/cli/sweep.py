@@ -17,7 +17,7 @@ from orch.cli._run import check_options, run, run_options
 @run_options
 @click.pass_context
 def sweep(
-    context: click.Context, sweeps: tuple[str, ...], scale: str, where: tuple[str, ...], store: str, **given: Any
+    context: click.Context, /, sweeps: tuple[str, ...], scale: str, where: tuple[str, ...], store: str, **given: Any
 ) -> None:
     """Run what is missing of these sweeps: on this machine, on the cluster of which this is the head, or --on another.
 

@@ -13,11 +13,11 @@ import click
 
 from orch.cli._options import store_option
 from orch.cli._settings import SettingsCommand, given_settings
+from orch.running.options import RunOptions
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-CHECKPOINT_SECONDS = 60
 STEPS_AT_ONCE = 10
 """How many steps Ctrl-C may have to wait for."""
 
@@ -88,7 +88,7 @@ def train(
                 continue
             if training.members and training.members[0].curve:
                 display.point(training.members[0].curve[-1])
-                if checkpoint is not None and time.monotonic() - saved_at > CHECKPOINT_SECONDS:
+                if checkpoint is not None and time.monotonic() - saved_at > RunOptions.checkpoint_seconds:
                     save_snapshot(checkpoint, training.snapshot())
                     saved_at = time.monotonic()
     if not training.finished:

@@ -1,11 +1,11 @@
-"""What can go wrong by the user's or the world's doing; each message names the problem and the remedy.
+"""Errors caused by the user or the environment. Each message names the problem and the remedy.
 
 OrchError
 ├── UnknownName        a model, task, sweep or setting that does not exist; suggests the nearest
-├── InvalidSettings    settings that cannot work, all of them at once
-│   └── InvalidCode    a sweep file of the user's that cannot be used, with the line where that is known
+├── InvalidSettings    settings that cannot work, all listed at once
+│   └── InvalidCode    a user's sweep file that cannot be used, with the line if it is known
 ├── InvalidQuery       SQL that does not work, or asks for more than reading
-├── DamagedFile        a file that is not, or no longer, what it should be
+├── DamagedFile        a file that is damaged or of another kind
 ├── StoreUnreachable   a store that cannot be read or written
 ├── StoreFull          a store that has no room left
 ├── StoreReadOnly      the results that came with orch, which nothing may change
@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 
 
 class OrchError(Exception):
-    pass
+    """The base of all errors that are shown to users as a message without a traceback."""
 
 
 class UnknownName(OrchError):

@@ -1,6 +1,6 @@
-"""Settings as frozen dataclasses of plain values: described, turned into dictionaries and back, and made canonical.
+"""Settings: frozen dataclasses of plain values, with descriptions, conversion to dictionaries, and a canonical form.
 
-Tasks, models and trials are made of these. Standard library only, so that everything may import it.
+Tasks, models and trials are made of these. Only the standard library is used, so that everything may import it.
 """
 
 import contextlib
@@ -22,8 +22,8 @@ _MISMATCH = {int: "is not a whole number", float: "is not a number", bool: "is n
 def setting(default: Any, description: str, *, past: Any = _MISSING) -> Any:
     """Declare a dataclass field with a default and a sentence about it.
 
-    `past` is for a field added after results exist: the value that describes how things were before. While a config
-    has that value the field is left out of its identity, so that earlier results keep their ids.
+    `past` is for a field that is added after results exist: the value that describes earlier results. While a config
+    has this value, the field is left out of its identity, so that earlier results keep their ids.
     """
     metadata = {"description": description} | ({} if past is _MISSING else {"past": past})
     return dataclasses.field(default=default, metadata=metadata)
@@ -51,8 +51,7 @@ def to_dict(config: Any) -> dict[str, Any]:
 
 
 def canonical(config: Any) -> dict[str, Any]:
-    """Return what identifies a config: `to_dict` with numbers in their declared type, less later fields at their past
-    value."""
+    """Return what identifies a config: its values in their declared types, without later fields at their past value."""
     config_type: type = type(config)
     values = {}
     for name, hint, past in _identifying(config_type):
@@ -64,16 +63,16 @@ def canonical(config: Any) -> dict[str, Any]:
 
 @functools.cache
 def _identifying(config_type: type) -> list[tuple[str, Any, Any]]:
-    """Return name, type and past value of every field. Looked up once, because plans identify thousands of trials."""
+    """Return the name, type and past value of every field. It is cached, because plans identify 10,000 trials."""
     hints = field_types(config_type)
     fields = dataclasses.fields(config_type)
     return [(field.name, hints[field.name], field.metadata.get("past", _MISSING)) for field in fields]
 
 
 def canonical_json(config: Any, known: Mapping[str, str]) -> str:
-    """Return `canonical` as JSON with sorted keys, given the text of some fields.
+    """Return `canonical` as JSON with sorted keys, given the JSON of some fields.
 
-    For one trial `json.dumps` would do. Plans identify thousands of them, and what they share is written once.
+    It is faster than `json.dumps` for plans of 10,000 trials, which share the JSON of many fields.
     """
     texts = dict(known)
     config_type: type = type(config)

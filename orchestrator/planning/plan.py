@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from orch.core.errors import UnknownName
 from orch.planning.estimate import MEASURED_COLUMNS, Basis, Estimator, cost_columns
-from orch.running.failures import ENDED_WELL, LEFT_OFF
+from orch.store.failed_trials import failed_trials
 from orch.sweeps import selection
 from orch.sweeps.catalogue import BUILT_IN, Catalogue, resolve
 from orch.sweeps.expansion import expand
@@ -130,7 +130,7 @@ def make_plan(
     columns = [*selection.COLUMNS, *MEASURED_COLUMNS, *cost_columns(catalogue)]
     trials = _read(store.with_settings_of(catalogue), "trials", columns) if store is not None else None
     done = set() if trials is None else set(trials["trial_id"].to_pylist())
-    failed = set() if store is None else failed_trials(store)
+    failed = set() if store is None else failed_trials(store, done)
     tried = store.list_json("rates").values() if store is not None else ()
     estimator = Estimator(trials, device, tried, catalogue)
     # Every sweep of the paper is expanded, to know which trials serve others as well.
@@ -161,17 +161,3 @@ def make_plan(
 
 def _read(store: "Store", table: str, columns: Sequence[str]) -> "Table | None":
     return store.read(table, columns=list(dict.fromkeys(columns))) if store.exists() else None
-
-
-def failed_trials(store: "Store") -> set[str]:
-    """Return the trials whose last attempt failed. Interrupted, pruned and running trials are not among them."""
-    attempts = _read(store, "attempts", ["trial_id", "event", "outcome", "at"])
-    if attempts is None:
-        return set()
-    fine = {None, *LEFT_OFF, *ENDED_WELL}
-    columns = (attempts["at"].cast("int64"), attempts["event"], attempts["trial_id"], attempts["outcome"])
-    rows = zip(*(column.to_pylist() for column in columns), strict=True)
-    last = {}
-    for *_, trial_id, outcome in sorted(rows, key=lambda row: (row[0], row[1] == "end")):
-        last[trial_id] = outcome
-    return {trial_id for trial_id, outcome in last.items() if outcome not in fine}

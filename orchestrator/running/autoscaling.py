@@ -1,4 +1,4 @@
-"""What a cluster started by `ray up` can grow to, as its head knows."""
+"""How far a cluster that `ray up` started can grow, read from the launcher file on its head."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,17 +11,17 @@ BOOTSTRAP = "~/ray_bootstrap_config.yaml"
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """Kinds of worker machines: what each has, and how many of it there may be."""
+    """The kinds of worker machines: the resources of each, and the largest number of machines."""
 
     kinds: tuple[tuple[Mapping[str, float], int], ...] = ()
     limit: int = 0
-    """All kinds together."""
+    """The largest number of machines of all kinds together."""
     own: int = 0
-    """Machines of the user's own that are to be there from the start."""
+    """The number of the user's own machines, which belong to the cluster from the start."""
 
     @classmethod
     def of_this_head(cls, path: str = BOOTSTRAP) -> "Growth | None":
-        """Nothing where this machine is not the head of such a cluster."""
+        """Read the launcher file of this machine; None if it is not the head of such a cluster."""
         import yaml
 
         try:
@@ -40,7 +40,7 @@ class Growth:
         return cls(tuple(kinds), limit, len((config.get("provider") or {}).get("worker_ips") or ()))
 
     def total(self, resource: str) -> int:
-        """With as many machines as there may be, of those that have most of it."""
+        """Return the amount of a resource in the cluster at its largest, with the machines that have most of it."""
         left, total = self.limit, 0.0
         for resources, count in sorted(self.kinds, key=lambda kind: -kind[0].get(resource, 0)):
             total += min(left, count) * resources.get(resource, 0)
@@ -48,5 +48,5 @@ class Growth:
         return int(total)
 
     def most(self, resource: str) -> float:
-        """On one machine."""
+        """Return the largest amount of a resource on one machine."""
         return max((resources.get(resource, 0) for resources, count in self.kinds if count), default=0.0)

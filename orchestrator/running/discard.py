@@ -1,11 +1,11 @@
-"""Which results a withdrawal concerns."""
+"""Choosing the results to withdraw."""
 
 from orch.core.errors import InvalidSettings, UnknownName
 from orch.store import Store, matching
 
 
 def matching_trials(store: Store, where: list[str], trial_ids: list[str]) -> list[str]:
-    """The ids of finished trials that meet every condition, or are named."""
+    """Return the ids of finished trials that meet every condition or are named."""
     trials = store.read("trials")
     finished = trials["trial_id"].to_pylist()
     unknown = [trial_id for trial_id in trial_ids if trial_id not in finished]

@@ -1,7 +1,7 @@
-"""Is this device right? What a worker can find out in minutes about the machine it is on.
+"""Checks of a worker's machine, which take minutes.
 
-Every model against the same arithmetic in double precision on the CPU, a pack against its trials alone, a checkpoint's
-way to bytes and back, the store; then how fast each model trains, which `orch plan` goes by afterwards.
+They compare every model with the same arithmetic in double precision on the CPU, and a pack that was resumed from
+checkpoints with its trials alone; they use the store, and time each model's training steps for `orch plan`.
 """
 
 import enum
@@ -25,7 +25,7 @@ from orch.training.checkpoints import parse_snapshot, snapshot_bytes
 from orch.training.train import Training
 
 TOLERANCE = 1e-3
-"""Between single and double precision, relative to the largest entry: twelve steps of a recurrence add up."""
+"""Allowed difference between single and double precision after twelve steps, relative to the largest entry."""
 PACKS_AGREE = 1e-5
 RATE_SECONDS = 2.0
 
@@ -45,11 +45,11 @@ class Finding:
 
 
 class Skipped(Exception):
-    """A check that does not apply here; the message says why."""
+    """Raised by a check that does not apply here; the message says why."""
 
 
 class Failed(Exception):
-    """A check that found something wrong."""
+    """Raised by a check that found something wrong."""
 
 
 Check = tuple[str, Callable[[], str]]
@@ -61,16 +61,16 @@ def examine(
     rate_seconds: float = RATE_SECONDS,
     names: Sequence[str] = tuple(sorted(models.REGISTRY)),
 ) -> Iterator[Finding]:
-    """Each check as it is done. Run it in the process and on the machine that is to be examined."""
+    """Run all checks in this process, and yield the finding of each."""
     for name, check in checks(store_uri, device, rate_seconds, names):
         started = time.monotonic()
         try:
             state, detail = CheckState.PASS, check()
         except Skipped as reason:
             state, detail = CheckState.SKIPPED, str(reason)
-        except Exception as error:  # whatever it is, it is a finding, and the other checks go on
-            told = str(error) if isinstance(error, Failed) else f"{type(error).__name__}: {error}"
-            state, detail = CheckState.FAIL, " ".join(told.split())
+        except Exception as error:  # every error is a finding, and the other checks continue
+            message = str(error) if isinstance(error, Failed) else f"{type(error).__name__}: {error}"
+            state, detail = CheckState.FAIL, " ".join(message.split())
         yield Finding(name, state, detail, time.monotonic() - started)
 
 
@@ -124,12 +124,12 @@ def compare_mamba_kernels(device: str) -> str:
 
     if kernel(device) == "orch":
         raise Skipped("mamba_ssm is not installed here, or this is no GPU: our own scan runs")
-    # On the CPU it is always our scan that runs, so this compares the two, at the published size.
+    # The CPU always uses our own scan, so this compares the two, at the published size.
     return compare_with_double("mamba", device, width=256, layers=4)
 
 
 def check_training(name: str, device: str) -> str:
-    """Three trials in one pack, stopped and resumed from bytes, against each alone and uninterrupted."""
+    """Compare three trials of a pack, stopped and resumed from bytes, with each trial alone and uninterrupted."""
     trials = [small_trial(name, init_seed=seed, data_seed=seed, learning_rate=1e-3) for seed in range(3)]
     pack = Training(trials, device)
     pack.advance(stop_at=5)
@@ -151,22 +151,22 @@ def check_training(name: str, device: str) -> str:
 
 
 def record_rates(store_uri: str, device: str, seconds: float, names: Sequence[str]) -> str:
-    """What training steps take at the published size, for plans: as measured over computed time."""
-    ratios, told = {}, []
+    """Record how long training steps take at the published size, as a ratio to the computed time, for plans."""
+    ratios, speeds = {}, []
     for name in names:
         trial = make_trial("modular_addition", name, modulus=5)
         measured = _step_seconds(trial, device, seconds)
         ratios[name] = measured / step_seconds(trial, "cpu" if device == "cpu" else "gpu")
-        told.append(f"{name} {1 / measured:.0f}/s")
+        speeds.append(f"{name} {1 / measured:.0f}/s")
     place = provenance.machine(device, torch.get_num_threads())
     store = Store.open(store_uri)
     key = "".join(letter if letter.isalnum() else "-" for letter in place["device"].lower())
     store.put_json(f"rates/{key}.json", {"device": place["device"], "host": place["host"], "ratios": ratios})
-    return "training steps at width 256: " + ", ".join(told)
+    return "training steps at width 256: " + ", ".join(speeds)
 
 
 def _step_seconds(trial: Trial, device: str, seconds: float) -> float:
-    """The median step, after the first few."""
+    """Return the median time of a training step, without the first few."""
     training = Training([trial], device)
     taken: list[float] = []
     until = time.monotonic() + seconds
@@ -218,6 +218,6 @@ def _agree(found: dict[str, Tensor], expected: dict[str, Tensor], tolerance: flo
 
 
 def _distance(one: Tensor, other: Tensor) -> float:
-    """The largest difference, relative to the largest entry."""
+    """Return the largest difference, relative to the largest entry."""
     one, other = one.detach().cpu().double(), other.detach().cpu().double()
     return float((one - other).abs().max() / other.abs().max().clamp_min(1e-12))

@@ -1,4 +1,4 @@
-"""How an attempt at a trial can end, and what is worth another try."""
+"""Why an attempt at a trial failed, and whether the trial is worth another try."""
 
 import re
 import traceback
@@ -6,75 +6,96 @@ from dataclasses import dataclass
 
 from orch.core.errors import StoreFull, StoreUnreachable
 from orch.store import Outcome, scrub
+from orch.store.attempts import AttemptError
 
-ENDED_WELL = {Outcome.FINISHED, Outcome.DIVERGED}
-LEFT_OFF = {Outcome.INTERRUPTED, Outcome.PRUNED}
-"""Without a result, and with nothing wrong."""
 MOST_OUT_OF_MEMORY = 3
-"""A trial killed for memory this often needs more than other trials leave it."""
+"""A trial killed for memory more often than this needs more memory than other trials leave it."""
 MOST_LOST = 5
-"""A worker lost this often with the same trial is the trial's doing: a crash in native code, say."""
+"""A trial whose worker is lost more often than this is itself the cause, for example by a crash in native code."""
 MOST_FAILED = 5
-"""A trial that fails in a new way each time is given up all the same."""
+"""A trial that has failed this often is given up, even if it failed in a new way each time."""
 MOST_BLAMELESS = 100
-"""Machines lost under one trial: reclaims do not come that often."""
+"""A trial is given up after this many lost machines: the cloud does not reclaim machines that often."""
 SAME_IN_A_ROW = 20
-"""That many attempts in a row with one error: not the trials, but the machine image or the code is broken."""
+"""After this many attempts in a row with one error, the machine image or the code is broken and not the trials."""
 
 
 @dataclass(frozen=True)
 class Failure:
+    """Why an attempt failed."""
+
     outcome: Outcome
     signature: str
-    """What identical failures share: error type, place and message, less numbers and addresses."""
+    """What failures of the same cause have in common: error type, place and message, without numbers."""
     message: str
     trace: str = ""
+    error_type: str | None = None
+    """The exception's class; None for a worker that was lost without one."""
     written: bool = False
-    """Whether the worker has put it on record itself; a worker that is gone could not."""
+    """Whether the worker has written the end of its attempts to the store; a lost worker could not."""
     blameless: bool = False
-    """A machine was lost, to a reclaim or a power cut: it says nothing about the trial, however often it happens."""
+    """Whether a machine was lost, to a reclaim or a power cut, which says nothing about the trial."""
     store_lost: bool = False
-    """The store is full or out of reach: nothing that goes on could be kept."""
+    """Whether the store is full or unreachable, so that no result could be kept."""
+
+    @property
+    def error(self) -> AttemptError:
+        """The columns of an attempt's end row that describe the failure."""
+        return AttemptError(
+            error_type=self.error_type,
+            error_signature=self.signature,
+            error_message=self.message,
+            traceback=self.trace,
+        )
 
 
 class TrialError(Exception):
-    """What a worker raises when a trial failed: a failure that travels to the driver."""
+    """Raised by a worker when a trial failed; it carries the failure to the driver."""
 
     def __init__(self, failure: Failure):
         super().__init__(failure)
 
     @property
     def failure(self) -> Failure:
-        return self.args[0]
+        failure: Failure = self.args[0]
+        return failure
 
 
 def describe(error: BaseException) -> Failure:
-    """An exception of a trial, with the place in the code it came from."""
+    """Describe an exception that a trial raised, with the place in our code or the user's that it came from."""
     frames = traceback.extract_tb(error.__traceback__)
     ours = [frame for frame in frames if "site-packages" not in frame.filename]
     place = f"{ours[-1].filename.rsplit('/', 2)[-1]}:{ours[-1].name}" if ours else "?"
-    message = scrub((str(error).splitlines() or [""])[0][:500])  # before numbers go: a URI must still look like one
+    message = scrub(
+        (str(error).splitlines() or [""])[0][:500]
+    )  # before numbers are removed, so that credentials in a URI are recognised
     signature = f"{type(error).__name__} in {place}: {_without_numbers(message)}"
     is_memory = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
     outcome = Outcome.OUT_OF_MEMORY if is_memory else Outcome.FAILED
-    lost = isinstance(error, (StoreFull, StoreUnreachable))
-    return Failure(outcome, signature, message, "".join(traceback.format_exception(error)), store_lost=lost)
+    return Failure(
+        outcome,
+        signature,
+        message,
+        "".join(traceback.format_exception(error)),
+        error_type=type(error).__name__,
+        store_lost=isinstance(error, (StoreFull, StoreUnreachable)),
+    )
 
 
 def _without_numbers(text: str) -> str:
     return re.sub(r"0x[0-9a-f]+|\d+", "#", text)[:200]
 
 
-def worth_another_try(history: list[Failure]) -> bool:
-    """Whether a trial that has failed like this, the last failure last, should be tried again now."""
-    last = history[-1]
+def worth_another_try(failures: list[Failure]) -> bool:
+    """Return whether a trial with these failures, oldest first, should be tried again now."""
+    last = failures[-1]
     if last.blameless:
-        return len(history) <= MOST_BLAMELESS
-    history = [failure for failure in history if not failure.blameless]
+        return len(failures) <= MOST_BLAMELESS
+    blamed = [failure for failure in failures if not failure.blameless]
     if last.outcome in (Outcome.LOST, Outcome.OUT_OF_MEMORY):
         most = MOST_LOST if last.outcome == Outcome.LOST else MOST_OUT_OF_MEMORY
-        return sum(failure.outcome == last.outcome for failure in history) <= most
+        return sum(failure.outcome == last.outcome for failure in blamed) <= most
     if last.outcome == Outcome.FAILED:
-        # Every attempt gets a fresh worker process: what comes back identical is the trial's own.
-        return len(history) < MOST_FAILED and sum(failure.signature == last.signature for failure in history) < 2
+        # Every attempt has a new worker process, so an error that comes back is caused by the trial itself.
+        return len(blamed) < MOST_FAILED and sum(failure.signature == last.signature for failure in blamed) < 2
     return False

@@ -1,4 +1,4 @@
-"""What there is to run on: reaching a Ray cluster, or starting one here, and what its machines have."""
+"""The machines to run on: connecting to a Ray cluster, or starting Ray here, and finding their resources."""
 
 import logging
 import os
@@ -17,21 +17,21 @@ JOIN_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Machines:
-    """What there is to run on, or can be: a cluster that grows counts as grown."""
+    """The machines to run on. A cluster that can grow counts at its full size."""
 
     cpus: int
     gpus: int
     nodes: int
-    """Now."""
+    """Machines that are alive now."""
     address: str | None
-    """The cluster's address; nothing for a Ray of our own on this machine."""
+    """The cluster's address; None for a Ray that was started on this machine."""
 
     gpus_per_trial: float = 1.0
     device: str = "cpu"
 
     @property
     def slots(self) -> int:
-        """How many trials run at once."""
+        """How many units run at once."""
         return max(1, min(self.cpus, int(self.gpus / self.gpus_per_trial)) if self.device == "cuda" else self.cpus)
 
     @property
@@ -46,9 +46,9 @@ class Machines:
 
 
 def connect(num_cpus: int | None = None, gpus_per_trial: float = 1.0, device: str = "auto") -> Machines:
-    """Join the cluster that RAY_ADDRESS names or of which this machine is the head, or start a Ray of our own here.
+    """Connect to the cluster that RAY_ADDRESS names or whose head is this machine, or start Ray on this machine.
 
-    `device` is what trials train on: by default GPUs where there are any.
+    `device` is what trials train on; auto means GPUs where there are any.
     """
     # One thread per CPU given to a trial, for every library that would otherwise take all cores.
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
@@ -81,17 +81,18 @@ def connect(num_cpus: int | None = None, gpus_per_trial: float = 1.0, device: st
 
 
 def _wait_for_own_machines(growth: Growth | None) -> None:
-    """They join one by one for some seconds after `ray up` has returned; what they have decides what trials run on."""
+    """Wait until the user's own machines have joined, some seconds after `ray up`; their GPUs decide the device."""
     until = time.monotonic() + JOIN_SECONDS
     while growth and time.monotonic() < until:
-        if sum(node["Alive"] for node in ray.nodes()) > growth.own:  # they, and the head
+        if len(_live_nodes()) > growth.own:  # these machines, and the head
             break
         time.sleep(0.5)
 
 
 def _machines(address: str | None, growth: Growth, gpus_per_trial: float, device: str) -> Machines:
-    found = ray.cluster_resources()
-    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    cluster_resources: Any = ray.cluster_resources
+    found = cluster_resources()
+    nodes = [node["Resources"] for node in _live_nodes()]
     cpus, gpus = (max(int(found.get(kind, 0)), growth.total(kind)) for kind in ("CPU", "GPU"))
     if device == "auto":
         device = "cuda" if gpus else "cpu"
@@ -110,12 +111,18 @@ def _machines(address: str | None, growth: Growth, gpus_per_trial: float, device
     return Machines(cpus, gpus, len(nodes), address, gpus_per_trial, device)
 
 
+def _live_nodes() -> list[dict[str, Any]]:
+    nodes: Any = ray.nodes  # Ray gives it no types
+    return [node for node in nodes() if node["Alive"]]
+
+
 def disconnect() -> None:
+    """Leave the cluster, or stop the Ray that was started here."""
     ray.shutdown()
 
 
 def examine_worker(store: str, machines: Machines, seconds: float) -> Iterator[Any]:
-    """What `orch doctor` finds on one worker, each finding as it is made."""
+    """Run the checks of `orch doctor` on one worker, and yield each finding as it is made."""
 
     def examine() -> Iterator[Any]:
         import torch

@@ -1,4 +1,4 @@
-"""What a sweep shows while it runs: a live table on a terminal, plain lines elsewhere."""
+"""The progress of a run: a live table on a terminal, and plain lines elsewhere."""
 
 import sys
 import time
@@ -13,7 +13,7 @@ LINE_SECONDS = 10.0
 
 @dataclass
 class ProgressCount:
-    """One sweep's counts."""
+    """The counts of one sweep."""
 
     total: int = 0
     done: int = 0
@@ -23,25 +23,25 @@ class ProgressCount:
     best_label: str = ""
 
     def expect(self, is_done: bool) -> None:
-        """One more."""
+        """Count one more trial."""
         self.total += 1
         self.done += is_done
 
 
 @dataclass
 class Progress:
-    """Counts per sweep, the rate, the time left, the newest results."""
+    """The counts of each sweep, the rate, the time left and the newest results."""
 
     tallies: dict[str, ProgressCount]
     remaining_seconds: float
-    """Estimated worker-seconds of what is still to do."""
+    """Estimated worker-seconds of all trials of this run."""
     overall: ProgressCount = field(default_factory=ProgressCount)
-    """A trial that several sweeps ask for counts in each of them, and here once."""
+    """The counts of all sweeps; a trial that several of them ask for counts once."""
     started: float = field(default_factory=time.monotonic)
     num_finished: int = 0
     newest: list[str] = field(default_factory=list)
     worked: float = 0.0
-    """Of the estimate, what is behind us."""
+    """Estimated worker-seconds of the trials that have finished."""
 
     def finished(self, sweeps: tuple[str, ...], label: str, summary: Mapping[str, Any], estimate: float) -> None:
         self.num_finished += 1
@@ -66,7 +66,7 @@ class Progress:
             tally.failed += 1
 
     def _counting(self, sweeps: tuple[str, ...]) -> list[ProgressCount]:
-        """Those that count a trial of these sweeps."""
+        """Return the counts that a trial of these sweeps belongs to."""
         return [self.overall, *(self.tallies[name] for name in sweeps)]
 
     @property
@@ -75,7 +75,7 @@ class Progress:
 
     @property
     def seconds_left(self) -> float | None:
-        """By the pace so far against the estimate; nothing before something has finished."""
+        """The time left at the present pace; None before a trial has finished."""
         if not self.worked:
             return None
         pace = self.worked / (time.monotonic() - self.started)
@@ -92,7 +92,7 @@ class Progress:
 
 
 class Display:
-    """Shows a `Progress` from time to time."""
+    """Shows a `Progress` at intervals."""
 
     def __init__(self, progress: Progress, quiet: bool = False):
         self._progress, self._quiet = progress, quiet
@@ -121,14 +121,14 @@ class Display:
             self._guarded(lambda: click.echo(self._progress.line(), err=True))
 
     def say(self, text: str) -> None:
-        """A line that stays."""
+        """Print a line that stays on the screen."""
         if self._live is not None:
             self._guarded(lambda: self._live.console.print(text, markup=False, highlight=False))
         else:
             self._guarded(lambda: click.echo(text, err=True))
 
     def _guarded(self, output: Callable[[], Any]) -> None:
-        """A terminal that was closed must not end the sweep behind it."""
+        """Print, and be silent from then on if the terminal was closed, which must not end the sweep."""
         if not self._quiet:
             try:
                 output()
@@ -154,7 +154,7 @@ class Display:
 
 
 def duration(seconds: float) -> str:
-    """For people: 45 s, 12 min, 3.5 h, 2.1 days."""
+    """Format a duration, such as 45 s, 12 min, 3.5 h or 2.1 days."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     if seconds < 90 * 60:

@@ -1,4 +1,4 @@
-"""Where a result came from: versions, commit, host, device, memory. No environment variables, no credentials."""
+"""Where a result came from: versions, commit, host, device and memory. It contains no credentials."""
 
 import functools
 import importlib.metadata
@@ -14,12 +14,12 @@ from typing import Any
 PACKAGES = ("orch", "torch", "transformers", "ray", "numpy", "safetensors", "pyarrow", "mamba-ssm", "causal-conv1d")
 
 COMMIT_VARIABLE = "ORCH_GIT_COMMIT"
-"""The commit of code that was sent here from a checkout; a plus sign after it says that it had been edited."""
+"""The variable with the commit of code that was copied here from a checkout; a plus sign marks edited code."""
 
 
 @functools.cache
 def packages() -> str:
-    """The versions of what can change a number, as JSON."""
+    """Return the versions of the packages that can change a result, as JSON."""
     versions = {"python": platform.python_version()}
     for name in PACKAGES:
         try:
@@ -31,11 +31,11 @@ def packages() -> str:
 
 @functools.cache
 def git_state() -> tuple[str | None, bool | None]:
-    """The commit this code stands at and whether it has been edited since; nothing when it is not a checkout."""
+    """Return the commit of this code and whether it has been edited since; None for both if it is unknown."""
     root = Path(__file__).resolve().parents[2]
     if not (root / ".git").exists():
-        told = os.environ.get(COMMIT_VARIABLE, "")
-        return told.rstrip("+") or None, told.endswith("+") if told else None
+        commit = os.environ.get(COMMIT_VARIABLE, "")
+        return commit.rstrip("+") or None, commit.endswith("+") if commit else None
 
     def git(*arguments: str) -> str:
         command = ["git", "-C", str(root), *arguments]
@@ -48,16 +48,16 @@ def git_state() -> tuple[str | None, bool | None]:
 
 
 def machine(device: str, threads: int) -> dict[str, Any]:
-    """What a worker knows of its surroundings."""
+    """Return the columns of a result that describe the machine."""
     name = device
-    torch = sys.modules.get("torch")  # whoever trained on a GPU has imported it
+    torch = sys.modules.get("torch")  # a process that trained on a GPU has imported it
     if device.startswith("cuda") and torch is not None and torch.cuda.is_available():
         name = torch.cuda.get_device_name(device)
     return {"host": socket.gethostname(), "device": name, "threads": threads, "packages": packages()}
 
 
 def reset_peak_memory() -> None:
-    """Start anew: a worker process outlives its trials. Where the system cannot, the peak is the process's."""
+    """Reset the peak memory of this process, which trains many units. Where the system cannot, it stays as it is."""
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:
@@ -65,6 +65,7 @@ def reset_peak_memory() -> None:
 
 
 def peak_memory_mb() -> float | None:
+    """Return the peak memory of this process since the last reset; None where the system does not say."""
     try:
         status = Path("/proc/self/status").read_text()
     except OSError:

@@ -1,41 +1,57 @@
-"""What Ray 2.60 does that a sweep cannot live with, set right for as long as one runs; and what it says of a worker's
-end, in our words."""
+"""Everything private to Ray 2.60 that the driver uses, and what Ray's errors mean for a trial.
 
+`tests/running/test_ray_compat.py` names each private attribute, and what breaks when a new version of Ray changes it.
+"""
+
+import functools
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import ray
+from ray import cloudpickle
 from ray.air.execution._internal.actor_manager import RayActorManager
 from ray.exceptions import OutOfMemoryError, RayActorError, RayError, RayTaskError
 from ray.tune.execution.tune_controller import TuneController
+from ray.tune.experiment import Trial as TuneTrial
+from ray.tune.experiment.config_parser import _create_trial_from_spec, _make_parser
 
 from orch.running.failures import Failure, TrialError, describe
 from orch.store import Outcome
 
 
 class WorkerGone(RayActorError):
-    """A loss that Ray reports as neither an actor's nor a task's error."""
+    """The loss of a worker that Ray reports neither as an actor's nor as a task's error."""
 
     def __init__(self, message: str = ""):
         super().__init__(error_msg=message)
 
 
 class KilledForMemory(WorkerGone):
-    pass
+    """Raised in the driver for a worker that Ray ended because memory ran out."""
 
 
 PROCESS_DIED = "its worker process has died"
-"""What Ray says of a process that crashed on a machine which is still there to tell. Otherwise the machine is gone."""
+"""What Ray says of a process that crashed on a machine that is still alive. Otherwise the machine itself is gone."""
 
 
 STOP_SECONDS = 600.0
 """How long a worker may take to finish its step and write its checkpoint when a sweep is stopped."""
 
 
+_make_parser_once = functools.cache(_make_parser)
+
+
+def create_tune_trial(spec: dict[str, Any], tune_id: str) -> TuneTrial:
+    """Create a Tune trial of an experiment's specification. Tune's public search algorithms cannot choose its id."""
+    tune_trial: TuneTrial = _create_trial_from_spec(spec, _make_parser_once(), experiment_tag=tune_id, trial_id=tune_id)
+    return tune_trial
+
+
 @contextmanager
 def patient_stops() -> Iterator[None]:
-    """Tune 2.60 kills a worker ten seconds after asking it to stop, whatever its settings say."""
+    """Give workers `STOP_SECONDS` to stop. Tune 2.60 kills them after ten seconds, whatever its settings say."""
     original = TuneController.__init__
 
     def patient(self: Any, *arguments: Any, **named: Any) -> None:
@@ -51,7 +67,7 @@ def patient_stops() -> Iterator[None]:
 
 @contextmanager
 def no_ray_on_stdout() -> Iterator[None]:
-    """Ray 2.60 prints word of a lost machine among our output, whatever `log_to_driver` says."""
+    """Keep Ray from printing messages. Ray 2.60 prints news of a lost machine in spite of `log_to_driver=False`."""
     original = ray._private.worker.print_to_stdstream
     ray._private.worker.print_to_stdstream = lambda *arguments, **named: None
     try:
@@ -62,8 +78,11 @@ def no_ray_on_stdout() -> Iterator[None]:
 
 @contextmanager
 def losses_as_actor_errors() -> Iterator[None]:
-    """Tune 2.60 gives up the whole experiment when Ray kills a worker for memory, or a node dies under a task: these
-    errors are of no kind it knows. Hand it one it knows."""
+    """Turn every loss of a worker into an actor error.
+
+    Tune 2.60 ends the whole experiment when Ray kills a worker for memory or a node dies during a task, because it does
+    not know these errors.
+    """
     original = RayActorManager._actor_task_failed
 
     def translated(self: Any, tracked_actor_task: Any, exception: Exception) -> None:
@@ -79,8 +98,18 @@ def losses_as_actor_errors() -> Iterator[None]:
         RayActorManager._actor_task_failed = original  # type: ignore[method-assign]
 
 
+def raised_error(tune_trial: TuneTrial) -> BaseException | None:
+    """Return the exception that ended a Tune trial, if Tune kept it."""
+    error: BaseException | None = tune_trial.get_error()
+    path = tune_trial.pickled_error_file
+    if path is not None and os.path.exists(path):
+        with open(path, "rb") as file:
+            error = cloudpickle.load(file)
+    return error
+
+
 def failure_of(error: BaseException | None, on_cluster: bool) -> Failure:
-    """What Ray says about a worker, as what happened to its trials."""
+    """Translate what Ray reports of a worker into what happened to its trials."""
     if isinstance(error, KilledForMemory):
         return Failure(Outcome.OUT_OF_MEMORY, "killed for memory", "Ray ended the worker to save memory", str(error))
     if isinstance(error, RayActorError):
@@ -88,6 +117,6 @@ def failure_of(error: BaseException | None, on_cluster: bool) -> Failure:
             return Failure(Outcome.LOST, "lost machine", "the machine is gone", str(error), blameless=True)
         return Failure(Outcome.LOST, "lost worker", "the worker process is gone", str(error))
     cause = error.cause if isinstance(error, RayTaskError) else error
-    if cause is None:  # nothing that the trial raised: its worker ended, and Ray did not keep why
+    if cause is None:  # the trial raised nothing: its worker ended, and Ray did not keep the reason
         return Failure(Outcome.LOST, "lost worker", "the worker ended and Ray does not say why", str(error or ""))
     return cause.failure if isinstance(cause, TrialError) else describe(cause)

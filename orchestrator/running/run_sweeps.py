@@ -1,4 +1,4 @@
-"""Running sweeps: plan, take the lease, hand what is missing to the driver, keep the store tidy, sum up."""
+"""Running sweeps: plan them, take the lease, run the trials that have no result, and sum up."""
 
 import hashlib
 import os
@@ -15,10 +15,10 @@ from orch.core.errors import OrchError
 from orch.planning.plan import Plan, PlannedTrial, TrialState, make_plan
 from orch.running.failures import Failure
 from orch.running.lease import Lease
-from orch.running.packs import make_packs
+from orch.running.options import RunOptions
 from orch.running.progress import Display, Progress, ProgressCount, duration
-from orch.running.session import Options, Session, check_holders, compacting, interruptible
-from orch.running.units import Turn, Work
+from orch.running.session import Session, check_holders, compacting, interruptible
+from orch.running.units import Turn, Unit, make_packs
 from orch.store import Store
 from orch.sweeps.catalogue import Catalogue
 from orch.sweeps.trial import Trial
@@ -26,12 +26,13 @@ from orch.usercode import UserCode, UserSweep, make_catalogue, read_sweeps
 from orch.usercode.stored_code import get_code, put_code
 
 LONG_SECONDS = 24 * 3600
-LOOK_SECONDS = 1.0
+"""A run that takes longer than this is confirmed by the user first."""
+READ_DONE_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
 class Request:
-    """What the user asked for."""
+    """The sweeps, scale and conditions that a user asked for."""
 
     sweeps: tuple[str, ...]
     scale: str
@@ -62,27 +63,31 @@ class Request:
 
 @dataclass
 class RunSummary:
-    """What a run of sweeps came to."""
+    """The outcome of a run of sweeps."""
 
     finished: int
     failed: dict[str, int]
+    """How many trials failed, by outcome."""
     left: int
     waiting: int
+    """Trials that wait for the results of others."""
     seconds: float
     stopped: str
-    """Why it stopped before everything was done; empty if it did not."""
+    """Why the run stopped before everything was done; empty if it did not."""
     trial_ids: frozenset[str] = frozenset()
-    """All that was asked for, done before or now."""
+    """Every trial that was asked for, whether it was finished before or now."""
 
 
-def run_sweeps(requests: Sequence[Request], store: Store, options: Options, say: Callable[[str], None]) -> RunSummary:
-    """Run whatever of these the store lacks. Safe to stop at any moment and to repeat."""
+def run_sweeps(
+    requests: Sequence[Request], store: Store, options: RunOptions, say: Callable[[str], None]
+) -> RunSummary:
+    """Run the requested trials that have no result in the store. It can be stopped at any moment and repeated."""
     from orch.running.machines import connect, disconnect
 
     plans = [request.plan(store) for request in requests]
     for request, plan in zip(requests, plans, strict=True):
         if not plan.trials:
-            raise OrchError(f"no trial matches {request.description}: loosen --where; orch plan shows what there is")
+            raise OrchError(f"no trial matches {request.description}: change --where; orch plan shows all trials")
     todo = _to_do(plans)
     if not todo:
         waiting = sum(plan.num_waiting for plan in plans)
@@ -97,7 +102,7 @@ def run_sweeps(requests: Sequence[Request], store: Store, options: Options, say:
         say(f"running on {machines.description}; store {store.location}")
         say(f"{len(todo):,} trials to do, about {duration(estimate)}")
         if estimate > LONG_SECONDS and not options.confirm(f"This may take {duration(estimate)}. Start?"):
-            raise OrchError("nothing was started: narrow it with --where, or say --yes")
+            raise OrchError("nothing was started: select fewer trials with --where, or add --yes")
         store.verify()
         names = "; ".join(request.description for request in requests)
         with Lease(store, names) as lease:
@@ -121,11 +126,11 @@ def run_sweeps(requests: Sequence[Request], store: Store, options: Options, say:
 
 
 def _to_do(plans: Sequence[Plan]) -> dict[str, PlannedTrial]:
-    """What is missing, each trial once: a canary of every model and task first, then the longest first."""
+    """Return the trials to run, each once: first the shortest of every model and task, then the longest first."""
     missing = {planned.id: planned for plan in plans for planned in plan.trials if planned.left}
     by_length = sorted(missing.values(), key=lambda planned: -planned.seconds)
     canaries = {}
-    for planned in by_length:  # the last of its kind stays: the shortest
+    for planned in by_length:  # the last one, which is the shortest, stays
         canaries[planned.trial.model.name, planned.trial.task.name] = planned
     first = sorted(
         {planned.trial.id: planned for planned in canaries.values()}.values(), key=lambda each: -each.seconds
@@ -138,7 +143,7 @@ def _asked_for(plans: Sequence[Plan]) -> frozenset[str]:
 
 
 def record(store: Store, request: Request, plan: Plan) -> None:
-    """So that `orch resume` knows what was asked for, and `orch status` what it comes to, without planning anew."""
+    """Record a request in the store, for `orch resume`, with its trials, so that `orch status` need not plan again."""
     digest = hashlib.sha256(request.description.encode()).hexdigest()[:8]
     name = f"{'-'.join((*request.sweeps, request.scale))[:60].replace('/', '_')}-{digest}"
     values = {
@@ -154,7 +159,7 @@ def record(store: Store, request: Request, plan: Plan) -> None:
 
 
 def recorded_requests(store: Store) -> list[Request]:
-    """Every sweep this store was ever asked for."""
+    """Return every request that was ever made on this store."""
     found = []
     for values in store.list_json("sweeps").values():
         sweeps = tuple(values["sweeps"])
@@ -164,7 +169,7 @@ def recorded_requests(store: Store) -> list[Request]:
 
 
 def find_trial(store: Store, trial_id: str) -> Trial:
-    """The trial of this id (or its beginning), among all that this store was ever asked for."""
+    """Return the trial of this id, or whose id begins like this, among all that this store was ever asked for."""
     known: dict[str, Trial] = {}
     for request in recorded_requests(store):
         known |= {planned.trial.id: planned.trial for planned in request.plan(store).trials}
@@ -186,7 +191,7 @@ def _notify(command: str, summary: RunSummary) -> None:
 
 
 class _Session(Session):
-    """One run: listens to the driver, in whose process it lives."""
+    """One run of sweeps. It is the driver's listener."""
 
     def __init__(
         self,
@@ -196,7 +201,7 @@ class _Session(Session):
         store: Store,
         machines: Any,
         lease: Lease,
-        options: Options,
+        options: RunOptions,
     ):
         super().__init__(store, machines, lease, options)
         self._requests, self._plans, self._todo = requests, plans, todo
@@ -206,13 +211,13 @@ class _Session(Session):
         self._waiting_for_others: set[str] = set()
         self._running: set[str] = set()
         self._done: set[str] = set()
-        self._looked_at = -LOOK_SECONDS
+        self._read_done_at = -READ_DONE_SECONDS
 
     def run(self) -> RunSummary:
         from orch.running import driver
 
         attempted: set[str] = set()
-        # The workers of a driver that was killed may have gone on for a moment, after the plan was made.
+        # Workers of a driver that was killed may have written results after the plan was made.
         done = self._store.done()
         todo = {key: planned for key, planned in self._todo.items() if key not in done}
         with interruptible(self.interrupt), compacting(self._store, self.log):
@@ -221,13 +226,13 @@ class _Session(Session):
                 self._start_display(todo)
                 self.log.event("sweep started", trials=len(todo), machines=self._machines.description)
                 device, options = self._machines.device, self._options
-                work = make_packs(todo.values(), device, options.pack, options.cheapest_first)
+                units = make_packs(todo.values(), device, options.pack, options.cheapest_first)
                 if self._lease.shared:
-                    work.reverse()  # the other driver began at the front
-                if work:
+                    units.reverse()  # the other driver began at the front
+                if units:
                     with self._display or nullcontext():
-                        driver.run(work, self._machines, self.run_options(), self)
-                # What waited for results may have them now.
+                        driver.run(units, self._machines, options, self, self._store, self._lease.driver_id)
+                # Trials that waited for results may be able to run now.
                 again = [request.plan(self._store) for request in self._requests]
                 for request, plan in zip(self._requests, again, strict=True):
                     record(self._store, request, plan)
@@ -246,54 +251,54 @@ class _Session(Session):
 
     def _start_display(self, todo: dict[str, PlannedTrial]) -> None:
         tallies: dict[str, ProgressCount] = {}
-        asked = [planned for plan in self._plans for planned in plan.trials]
-        for planned in asked:
+        planned_trials = [planned for plan in self._plans for planned in plan.trials]
+        for planned in planned_trials:
             for name in planned.sweeps:
                 tallies.setdefault(name, ProgressCount()).expect(planned.state == TrialState.DONE)
         overall = ProgressCount()
-        # Trials that wait have no id yet; of the others each counts once.
-        for planned in {planned.id or place: planned for place, planned in enumerate(asked)}.values():
+        # Trials that wait have no id yet. Each of the others counts once.
+        for planned in {planned.id or place: planned for place, planned in enumerate(planned_trials)}.values():
             overall.expect(planned.state == TrialState.DONE)
         seconds = sum(planned.seconds for planned in todo.values())
         self._todo = todo
         self._progress = Progress(tallies, seconds, overall)
         self._display = Display(self._progress, quiet=self._options.quiet)
 
-    # The driver's listener.
+    # The methods of the driver's listener.
 
-    def turn(self, work: Work) -> Turn:
-        ids = [trial.id for trial in work.open_trials]
+    def turn(self, unit: Unit) -> Turn:
+        ids = [trial.id for trial in unit.open_trials]
         try:
             if self._lease.shared:
                 done = self._done_by_anyone().intersection(ids)
-                work.finished |= done
+                unit.finished |= done
                 self._waiting_for_others -= done
-                ids = [trial.id for trial in work.open_trials]
+                ids = [trial.id for trial in unit.open_trials]
                 if not ids:
                     return Turn.NEVER
             claimed = self._lease.claim(ids)
-        except OrchError as error:  # a store out of reach for a moment: ask again later
+        except OrchError as error:  # the store may be unreachable for a moment: ask again later
             self.log.event("claim failed", error=str(error))
             return Turn.LATER
         if claimed:
             self._waiting_for_others.difference_update(ids)
             return Turn.NOW
         if len(ids) > 1:
-            return Turn.APART
+            return Turn.ONE_BY_ONE
         self._waiting_for_others.update(ids)
         return Turn.LATER
 
     def _done_by_anyone(self) -> set[str]:
-        """Asked for every unit while the work is shared, so read now and then."""
-        if time.monotonic() - self._looked_at > LOOK_SECONDS:
-            self._done, self._looked_at = self._store.done(), time.monotonic()
+        """Return the finished trials, read at most once a second: shared work needs them for every unit."""
+        if time.monotonic() - self._read_done_at > READ_DONE_SECONDS:
+            self._done, self._read_done_at = self._store.done(), time.monotonic()
         return self._done
 
-    def started(self, work: Work) -> None:
-        for trial in work.open_trials:
+    def started(self, unit: Unit) -> None:
+        for trial in unit.open_trials:
             self._running.add(trial.id)
             self._progress.running(self._todo[trial.id].sweeps, 1)
-        self.log.event("unit started", trials=[trial.id for trial in work.open_trials])
+        self.log.event("unit started", trials=[trial.id for trial in unit.open_trials])
 
     def _no_longer_running(self, trial_ids: list[str]) -> None:
         for trial_id in trial_ids:
@@ -302,15 +307,15 @@ class _Session(Session):
                 self._progress.running(self._todo[trial_id].sweeps, -1)
         self._lease.release(trial_ids)
 
-    def finished(self, work: Work, summary: dict[str, Any]) -> None:
+    def finished(self, unit: Unit, summary: dict[str, Any]) -> None:
         self._num_finished += 1
         planned = self._todo[summary["trial_id"]]
         self._no_longer_running([summary["trial_id"]])
         self._progress.finished(planned.sweeps, planned.trial.label, summary, planned.seconds)
         self.log.event("trial finished", **summary)
 
-    def failed(self, work: Work, failure: Failure, again: bool) -> None:
-        ids = [trial.id for trial in work.open_trials]
+    def failed(self, unit: Unit, failure: Failure, again: bool) -> None:
+        ids = [trial.id for trial in unit.open_trials]
         self._no_longer_running(ids)
         self.log.event(
             "unit failed", trials=ids, outcome=str(failure.outcome), signature=failure.signature, again=again
@@ -319,12 +324,12 @@ class _Session(Session):
             for trial_id in ids:
                 self._failed[trial_id] = str(failure.outcome)
                 self._progress.failed(self._todo[trial_id].sweeps)
-            self._say(f"{failure.outcome.replace('_', ' ')}: {work.label} ({ids[0]}): {failure.message}")
+            self._say(f"{failure.outcome.replace('_', ' ')}: {unit.label} ({ids[0]}): {failure.message}")
 
-    def tick(self, running: Sequence[Work], num_waiting: int) -> None:
-        self.heed_time()
+    def tick(self, running: Sequence[Unit], num_waiting: int) -> None:
+        self.check_deadline()
         if not running and num_waiting and len(self._waiting_for_others) >= num_waiting and not self._stopped:
-            self._stopped = "the rest is with other drivers"
+            self._stopped = "other drivers are running the rest"
         self._lease.counts = {
             "finished": self._num_finished,
             "failed": len(self._failed),

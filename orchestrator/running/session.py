@@ -1,4 +1,4 @@
-"""What every run of trials does beside them: it heeds Ctrl-C and its time, and keeps the store tidy."""
+"""What runs of sweeps and searches share: stopping on Ctrl-C or when time is up, and compaction of the store."""
 
 import os
 import signal
@@ -6,47 +6,26 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 from orch.core.errors import OrchError
-from orch.running.lease import Lease, drivers
-from orch.running.log import StoreLog
-from orch.running.worker import DEFAULT_TRAINING
+from orch.running.driver_log import StoreLog, open_driver_log
+from orch.running.lease import Lease
+from orch.running.options import RunOptions
 from orch.store import Store
+from orch.store.drivers import live_drivers
 
 COMPACT_SECONDS = 30.0
 COMPACT_PARTS = 256
 
 
-@dataclass
-class Options:
-    join: bool = False
-    max_hours: float | None = None
-    num_cpus: int | None = None
-    checkpoint_seconds: float = 60.0
-    hang_seconds: float = 1800.0
-    weights_limit: int = 8_000_000
-    gpus_per_trial: float = 1.0
-    device: str = "auto"
-    pack: int | None = None
-    """Most trials in one program; as many as pay, unless told otherwise."""
-    cheapest_first: bool = False
-    """For a budget that does not last for everything."""
-    on_finish: str | None = None
-    verbose: bool = False
-    quiet: bool = False
-    training: str = field(default_factory=lambda: os.environ.get("ORCH_TRAINING", DEFAULT_TRAINING))
-    confirm: Callable[[str], bool] = lambda question: True
-
-
 class StoreHeld(OrchError):
-    pass
+    """Raised when another driver works on the store."""
 
 
 def check_holders(store: Store, remedy: str) -> None:
-    """Another driver on this store is named, before anything starts."""
-    holders = [other for other in drivers(store) if other.alive]
+    """Raise `StoreHeld` if another driver works on the store; `remedy` is what the user can do then."""
+    holders = live_drivers(store)
     if holders:
         names = "; ".join(other.description for other in holders)
         raise StoreHeld(f"{store.location} is being worked on by {names}: {remedy}")
@@ -54,14 +33,14 @@ def check_holders(store: Store, remedy: str) -> None:
 
 @contextmanager
 def interruptible(interrupted: Callable[[], None]) -> Iterator[None]:
-    """The first Ctrl-C (or SIGTERM) finishes cleanly, the second leaves at once."""
-    asked = False
+    """Call `interrupted` at the first Ctrl-C or SIGTERM, and exit at once at the second."""
+    was_interrupted = False
 
     def interrupt(number: int, frame: Any) -> None:
-        nonlocal asked
-        if asked:
+        nonlocal was_interrupted
+        if was_interrupted:
             os._exit(130)
-        asked = True
+        was_interrupted = True
         interrupted()
 
     before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -74,14 +53,14 @@ def interruptible(interrupted: Callable[[], None]) -> Iterator[None]:
 
 @contextmanager
 def compacting(store: Store, log: StoreLog) -> Iterator[None]:
-    """Small parts become large ones as the trials go on."""
-    leave = threading.Event()
+    """Merge small parts of the store into large ones in the background, and once more at the end."""
+    exiting = threading.Event()
 
     def compact() -> None:
-        while not leave.wait(COMPACT_SECONDS):
+        while not exiting.wait(COMPACT_SECONDS):
             try:
                 store.compact(min_parts=COMPACT_PARTS)
-            except Exception as error:  # tidiness can wait; the trials cannot
+            except Exception as error:  # compaction can wait; the trials cannot
                 log.event("compaction failed", error=str(error))
 
     thread = threading.Thread(target=compact, daemon=True, name="orch-compaction")
@@ -89,7 +68,7 @@ def compacting(store: Store, log: StoreLog) -> Iterator[None]:
     try:
         yield
     finally:
-        leave.set()
+        exiting.set()
         thread.join()
         try:
             store.compact()
@@ -98,38 +77,25 @@ def compacting(store: Store, log: StoreLog) -> Iterator[None]:
 
 
 class Session:
-    """One run, of a sweep or a search: what its listener needs whatever it runs. It lives in the driver's process."""
+    """One run of a sweep or a search, in the driver's process: the part of its listener that both have in common."""
 
-    def __init__(self, store: Store, machines: Any, lease: Lease, options: Options):
+    def __init__(self, store: Store, machines: Any, lease: Lease, options: RunOptions):
         self._store, self._machines, self._lease, self._options = store, machines, lease, options
-        self.log = StoreLog(store, f"driver-{lease.driver_id}", echo=options.verbose)
+        self.log = open_driver_log(store, lease.driver_id, echo=options.verbose)
         self._deadline = None if options.max_hours is None else time.monotonic() + 3600 * options.max_hours
         self._stopped = ""
-        """Why nothing more is started."""
-
-    def run_options(self) -> Any:
-        """The driver's."""
-        from orch.running.driver import RunOptions
-
-        return RunOptions(
-            driver_id=self._lease.driver_id,
-            store=self._store.uri,
-            checkpoint_seconds=self._options.checkpoint_seconds,
-            hang_seconds=self._options.hang_seconds,
-            weights_limit=self._options.weights_limit,
-            training=self._options.training,
-        )
+        """Why no more trials are started; empty while the run continues."""
 
     def should_stop(self) -> bool:
         return bool(self._stopped)
 
-    def heed_time(self) -> None:
+    def check_deadline(self) -> None:
         if self._deadline is not None and time.monotonic() > self._deadline and not self._stopped:
             self._stopped = "time is up"
 
     def interrupt(self) -> None:
         self._stopped = "interrupted"
-        self._say("stopping: every running trial is checkpointed first; Ctrl-C again leaves at once")
+        self._say("stopping: every running trial is checkpointed first; Ctrl-C again exits at once")
 
     def _say(self, text: str) -> None:
         raise NotImplementedError

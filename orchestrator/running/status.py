@@ -1,14 +1,13 @@
-"""How far everything is: read from the store alone, so from any machine, during a sweep or after it."""
+"""The state of all sweeps on a store. It is read from the store alone, so from any machine, during or after a sweep."""
 
 from collections import Counter
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from orch.planning.plan import failed_trials
-from orch.running.failures import ENDED_WELL, LEFT_OFF
-from orch.running.lease import OtherDriver, drivers
-from orch.store import Outcome, Store
+from orch.store import Store
+from orch.store.drivers import DriverRecord, live_drivers
+from orch.store.failed_trials import failed_attempts, failed_trials
 
 
 @dataclass(frozen=True)
@@ -37,9 +36,11 @@ class StoreStatus:
 
 
 def read_status(store: Store) -> StoreStatus:
-    alive = [driver for driver in drivers(store) if driver.alive]
+    """Read how far each recorded sweep is, who works on it, and about how long the rest will take."""
+    alive = live_drivers(store)
     claimed = frozenset().union(*(driver.claims for driver in alive))
-    done, failed = store.done(), failed_trials(store)
+    done = store.done()
+    failed = failed_trials(store, done)
     sweeps: list[SweepStatus] = []
     missing_seconds: dict[str, float] = {}
     for values in store.list_json("sweeps").values():
@@ -66,7 +67,7 @@ def read_status(store: Store) -> StoreStatus:
 
 
 def _pace(store: Store) -> tuple[int, float | None]:
-    """Trials finished in the last hour, and how many worker-seconds of training go by in a second."""
+    """Return the number of trials finished in the last hour, and the worker-seconds of training done per second."""
     now = datetime.now(UTC)
     an_hour_ago = now - timedelta(hours=1)
     table = store.read("trials", ["finished_at", "seconds"])
@@ -78,8 +79,8 @@ def _pace(store: Store) -> tuple[int, float | None]:
     return len(recent), sum(seconds for _, seconds in recent) / span if span > 1 else None
 
 
-def _workers(store: Store, alive: list[OtherDriver]) -> list[str]:
-    """What runs where: attempts of live drivers that have started and not ended."""
+def _workers(store: Store, alive: list[DriverRecord]) -> list[str]:
+    """List the attempts of live drivers that have started and not ended, each with its worker."""
     ids = {driver.driver_id for driver in alive}
     if not ids:
         return []
@@ -95,7 +96,7 @@ def _workers(store: Store, alive: list[OtherDriver]) -> list[str]:
 
 @dataclass(frozen=True)
 class FailureGroup:
-    """All open failures with one signature."""
+    """All failed trials whose last failure has the same signature."""
 
     signature: str
     outcome: str
@@ -107,33 +108,12 @@ class FailureGroup:
 
 
 def read_failures(store: Store) -> list[FailureGroup]:
-    """Why trials that have no result have none: their last attempts, grouped by what went wrong, most common first."""
-    done = store.done()
-    alive = {driver.driver_id for driver in drivers(store) if driver.alive}
-    attempts: dict[str, dict[str, Any]] = {}
-    for row in store.read("attempts").to_pylist():
-        if row["event"] == "end" or row["attempt_id"] not in attempts:
-            attempts[row["attempt_id"]] = row
-    last: dict[str, dict[str, Any]] = {}
-    counts: Counter[str] = Counter()
-    for row in sorted(attempts.values(), key=lambda row: row["at"]):
-        if row["trial_id"] in done:
-            continue
-        if row["event"] == "start":
-            if row["driver_id"] in alive:
-                continue
-            row |= {
-                "outcome": str(Outcome.LOST),
-                "error_signature": "lost driver",
-                "error_message": "the attempt never ended: its driver and worker are gone",
-            }
-        if row["outcome"] in ENDED_WELL | LEFT_OFF:
-            last.pop(row["trial_id"], None)
-            continue
-        counts[row["error_signature"]] += 1
-        last[row["trial_id"]] = row
+    """Return the last failures of trials that have failed, grouped by their signature, the most common first."""
+    columns = ("error_signature", "error_message", "traceback")
+    failed = failed_attempts(store, store.done(), columns)
+    counts = Counter(row["error_signature"] for attempts in failed.values() for row in attempts)
     groups: dict[str, list[dict[str, Any]]] = {}
-    for row in last.values():
+    for row in sorted((attempts[-1] for attempts in failed.values()), key=lambda row: row["at"]):
         groups.setdefault(row["error_signature"], []).append(row)
     found = [
         FailureGroup(

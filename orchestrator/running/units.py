@@ -1,24 +1,29 @@
-"""What a driver is given to do, and whom it tells. Knows nothing of Ray."""
+"""Units of work, each a pack of trials for one worker, as the driver keeps track of them. Imports no Ray."""
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from orch.planning.pack_size import pack_size
+from orch.planning.plan import PlannedTrial
 from orch.running.failures import Failure
 from orch.sweeps.trial import Trial
 
 
 @dataclass
-class Work:
-    """A unit of work and what became of earlier attempts at it."""
+class Unit:
+    """A pack of trials, and how attempts at it went so far."""
 
     trials: list[Trial]
-    history: list[Failure] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+    """Why earlier attempts failed, oldest first."""
     attempts: dict[str, str] = field(default_factory=dict)
+    """The id of the current attempt at each trial."""
     finished: set[str] = field(default_factory=set)
+    """Ids of its trials that have a result."""
     step: int = 0
-    heard_at: float = 0.0
+    last_report_at: float = 0.0
 
     @property
     def label(self) -> str:
@@ -26,41 +31,83 @@ class Work:
 
     @property
     def open_trials(self) -> list[Trial]:
+        """The trials that have no result yet."""
         return [trial for trial in self.trials if trial.id not in self.finished]
 
-    def part(self, most: int) -> tuple["Work", "Work | None"]:
-        """The first few of its open trials, and the rest if there is one; each has the same past."""
-        trials = self.open_trials
-        rest = Work(trials[most:], list(self.history)) if len(trials) > most else None
-        return Work(trials[:most], list(self.history)), rest
+    def split(self, size: int) -> tuple["Unit", "Unit | None"]:
+        """Return a unit of the first `size` open trials, and one of the rest if there is a rest.
 
-    def apart(self) -> list["Work"]:
-        """Each open trial by itself, with a fresh start: what went wrong with the pack may be another's doing."""
-        return [Work([trial]) for trial in self.open_trials]
+        Both keep the failures of this one.
+        """
+        trials = self.open_trials
+        rest = Unit(trials[size:], list(self.failures)) if len(trials) > size else None
+        return Unit(trials[:size], list(self.failures)), rest
+
+    def one_by_one(self) -> list["Unit"]:
+        """Return a unit for each open trial, without failures, which may have been another trial's fault."""
+        return [Unit([trial]) for trial in self.open_trials]
 
 
 class Turn(enum.Enum):
+    """Whether this driver should start a unit now."""
+
     NOW = "now"
-    APART = "apart"
-    """Somebody else has some of it: ask for each trial by itself."""
+    ONE_BY_ONE = "one by one"
+    """Another driver has some of its trials: ask again for each trial by itself."""
     LATER = "later"
     NEVER = "never"
-    """Somebody else has finished it."""
+    """Another driver has finished it."""
 
 
 class Listener(Protocol):
-    """Told what happens, in the driver's process. Must not raise: Tune would end the whole sweep."""
+    """Receives the events of a run, in the driver's process. It must not raise, because Tune would end the run."""
 
-    def started(self, work: Work) -> None: ...
+    def started(self, unit: Unit) -> None: ...
 
-    def finished(self, work: Work, summary: dict[str, Any]) -> None: ...
+    def finished(self, unit: Unit, summary: dict[str, Any]) -> None:
+        """Handle the result of one trial of a unit; `summary` has some columns of its row."""
+        ...
 
-    def failed(self, work: Work, failure: Failure, again: bool) -> None: ...
+    def failed(self, unit: Unit, failure: Failure, again: bool) -> None:
+        """Handle a failed attempt; `again` says whether its open trials will be retried."""
+        ...
 
-    def tick(self, running: Sequence[Work], num_waiting: int) -> None: ...
+    def tick(self, running: Sequence[Unit], num_waiting: int) -> None:
+        """Handle the passing of time. It is called several times a second."""
+        ...
 
-    def turn(self, work: Work) -> Turn:
-        """Whether this driver should take it now."""
+    def turn(self, unit: Unit) -> Turn:
+        """Say whether this driver should start the unit now."""
         ...
 
     def should_stop(self) -> bool: ...
+
+
+def make_packs(
+    planned: Iterable[PlannedTrial], device: str, most: int | None = None, cheapest_first: bool = False
+) -> list[Unit]:
+    """Group trials into units, in the order to run them.
+
+    The first trial of every model and task is a unit of its own, so that a broken kind is noticed early. The others are
+    packed with trials that differ only in learning rate and seeds, and run longest first, so that no worker is left
+    with a long pack at the end; with `cheapest_first` all units run shortest first. `most` limits the size of packs.
+    """
+    canaries: dict[tuple[str, str], PlannedTrial] = {}
+    kinds: dict[Trial, list[PlannedTrial]] = {}
+    for each in planned:
+        if (each.trial.model.name, each.trial.task.name) not in canaries:
+            canaries[each.trial.model.name, each.trial.task.name] = each
+        else:
+            kinds.setdefault(each.trial.stackable(), []).append(each)
+    packs: list[list[PlannedTrial]] = []
+    for members in kinds.values():
+        size = pack_size(members[0].trial, len(members), device, most)
+        packs += [members[start : start + size] for start in range(0, len(members), size)]
+    alone = [[each] for each in canaries.values()]
+    longest_first = alone + sorted(packs, key=_seconds, reverse=True)
+    order = sorted(longest_first, key=_seconds) if cheapest_first else longest_first
+    return [Unit([each.trial for each in pack]) for pack in order]
+
+
+def _seconds(pack: list[PlannedTrial]) -> float:
+    return sum(each.seconds for each in pack)

@@ -1,7 +1,7 @@
-"""What a worker process does with a unit of work: train it, checkpoint it, write its rows. Knows nothing of Ray.
+"""What a worker process does with a unit: train its trials, write checkpoints and rows. Imports no Ray.
 
-A unit is a plain dictionary, because it travels: see `Unit`. The order of writes makes a crash harmless: weights, then
-the row that says a trial is done, then the checkpoint goes, then the attempt ends.
+The order of writes makes a crash harmless: the weights first, then the row of the finished trial, then the checkpoint
+is deleted, then the attempt ends.
 """
 
 import dataclasses
@@ -14,27 +14,28 @@ from typing import Any, TypedDict
 
 from orch.core.errors import OrchError
 from orch.running import provenance
+from orch.running.driver_log import worker_log
 from orch.running.failures import Failure, TrialError, describe
-from orch.running.log import worker_log
+from orch.running.options import DEFAULT_TRAINING
 from orch.store import Outcome, Store, curve_rows, trial_row
+from orch.store.attempts import Attempt
 from orch.sweeps.result import CurvePoint, StopReason
 from orch.sweeps.trial import Trial
 from orch.usercode import UserCode, make_catalogue
 
 CHECKPOINT_COST = 0.05
-"""Checkpoints may take at most this share of the time: large models are checkpointed less often."""
-
+"""The largest share of the time that checkpoints may take. Large models are checkpointed less often."""
 
 SUMMARY = ("trial_id", "attempt_id", "validation_accuracy", "ood_accuracy", "stop_reason", "steps_trained")
-"""What of a finished trial's row the driver is told."""
+"""The columns of a finished trial's row that a worker reports to the driver."""
 
 
-class Unit(TypedDict):
-    """One pack of trials for one worker."""
+class UnitRequest(TypedDict):
+    """What a worker is sent: one unit and all it takes to train it, as plain values that can be serialised."""
 
     trials: list[dict[str, Any]]
     attempts: dict[str, str]
-    """The id of this attempt at each trial: the driver's, so that it can end what a lost worker could not."""
+    """The id of the attempt at each trial, chosen by the driver, which ends the attempts of a lost worker."""
     store: str
     driver_id: str
     device: str
@@ -44,20 +45,19 @@ class Unit(TypedDict):
     training: str
     """`module:function` that opens a training: see `open_training`."""
     code: list[dict[str, Any]]
-    """Files of the user's that define their models or tasks: see `UserCode`."""
+    """The user's files that define models or tasks: see `UserCode`."""
     git_commit: str | None
     git_dirty: bool | None
 
 
-DEFAULT_TRAINING = "orch.running.worker:open_training"
+def check_shared(request: UnitRequest) -> None:
+    """Raise `TrialError` unless this machine sees the store that the driver writes to.
 
-
-def check_shared(unit: Unit) -> None:
-    """Before a first attempt is written: whether this machine sees the very store that the driver writes to. A folder
-    of the same name on another disk would take everything and show it to nobody."""
-    store = Store.open(unit["store"])
+    A folder of the same name on another disk would accept every result, and nobody would find them.
+    """
+    store = Store.open(request["store"])
     try:
-        if store.get_json(f"drivers/{unit['driver_id']}.json") is not None:
+        if store.get_json(f"drivers/{request['driver_id']}.json") is not None:
             return
         problem = f"the machine {os.uname().nodename} does not see the driver's store at {store.location}"
     except OrchError as error:
@@ -67,7 +67,7 @@ def check_shared(unit: Unit) -> None:
 
 
 def checkpoint_step(data: bytes, trial: Trial) -> int:
-    """How far a checkpoint of a trial is; one that is damaged is as good as none."""
+    """Return the training step of a checkpoint of a trial, and 0 for a damaged one."""
     from orch.training.checkpoints import parse_snapshot
 
     try:
@@ -77,7 +77,7 @@ def checkpoint_step(data: bytes, trial: Trial) -> int:
 
 
 def open_training(trials: list[Trial], checkpoints: list[bytes | None], device: str) -> Any:
-    """A fresh or a resumed training; without a good checkpoint of every trial, a fresh one."""
+    """Resume a training if every trial has a good checkpoint at the same step; otherwise start a new one."""
     from orch.training.checkpoints import parse_snapshot
     from orch.training.train import Training
 
@@ -87,7 +87,7 @@ def open_training(trials: list[Trial], checkpoints: list[bytes | None], device: 
             try:
                 snapshot = parse_snapshot(data, f"the checkpoint of {trial.id}", trial.definitions)
             except OrchError:
-                break  # damaged, or of other code: as good as none, and the trial starts again
+                break  # damaged or written by other code: the trial starts again
             if snapshot.trial == trial:
                 snapshots.append(snapshot)
     if len(snapshots) == len(trials) and len({snapshot.step for snapshot in snapshots}) == 1:
@@ -96,38 +96,45 @@ def open_training(trials: list[Trial], checkpoints: list[bytes | None], device: 
 
 
 class UnitRun:
-    """A unit on its way. `run_for` trains for a while; `stop` leaves it so that another worker can go on."""
+    """An attempt at a unit. `run_for` trains for a while; `stop` leaves it so that another worker can continue."""
 
-    def __init__(self, unit: Unit, num_in_turn: int = 1):
-        """`num_in_turn` units share this process, a while each."""
-        self._unit, self._num_in_turn = unit, num_in_turn
-        self._store = Store.open(unit["store"])
+    def __init__(self, request: UnitRequest, num_in_turn: int = 1):
+        """Start the attempt, in a process that trains `num_in_turn` units in turn."""
+        self._request, self._num_in_turn = request, num_in_turn
+        self._store = Store.open(request["store"])
         self._trials: list[Trial] = []
-        self._attempts = unit["attempts"]
-        self._open = dict.fromkeys(self._attempts)
+        driver_id, device = request["driver_id"], request["device"]
+        self._attempts = {
+            trial_id: Attempt(attempt_id=attempt_id, trial_id=trial_id, driver_id=driver_id, device=device)
+            for trial_id, attempt_id in request["attempts"].items()
+        }
+        self._open_attempts = dict(self._attempts)
         self._started = datetime.now(UTC)
         self._clock = time.monotonic()
         self._saved_at = time.monotonic()
-        self._save_took = 0.0
-        self._reported = 0
+        self._save_seconds = 0.0
+        self._num_reported = 0
         self._training: Any = None
-        self._later: list[tuple[list[Trial], list[bytes | None]]] = []
+        self._waiting_groups: list[tuple[list[Trial], list[bytes | None]]] = []
         provenance.reset_peak_memory()
-        for trial_id in self._attempts:
-            self._write_attempt(trial_id, "start")
+        for attempt in self._attempts.values():
+            self._store.write("attempts", [attempt.start_row()])
         self._log = worker_log(self._store)
         try:
-            catalogue = make_catalogue(tuple(UserCode.from_dict(values) for values in unit["code"]))
+            catalogue = make_catalogue(tuple(UserCode.from_dict(values) for values in request["code"]))
             self._store = self._store.with_settings_of(catalogue)
-            self._trials = [Trial.from_dict(values, catalogue) for values in unit["trials"]]
-            self._later = self._by_step()
+            self._trials = [Trial.from_dict(values, catalogue) for values in request["trials"]]
+            self._waiting_groups = self._groups_by_step()
             self._training = self._open_training()
         except Exception as error:
             raise self._failed(error) from error
 
-    def _by_step(self) -> list[tuple[list[Trial], list[bytes | None]]]:
-        """The unit's trials with their checkpoints. Only trials at the same step can share a stack, and a worker may
-        have been lost while it wrote a pack's checkpoints: then those at one step go on together, then the others."""
+    def _groups_by_step(self) -> list[tuple[list[Trial], list[bytes | None]]]:
+        """Read the checkpoints, and group the trials by step: only trials at the same step can share a stack.
+
+        There is more than one group if a worker was lost while it wrote the checkpoints of a pack. The groups train one
+        after the other.
+        """
         checkpoints = [self._store.get_checkpoint(trial.id) for trial in self._trials]
         resumed = [trial.id for trial, data in zip(self._trials, checkpoints, strict=True) if data is not None]
         self._log.event("unit started", trials=[trial.id for trial in self._trials], resumed=resumed)
@@ -140,17 +147,17 @@ class UnitRun:
         return list(groups.values())
 
     def _open_training(self) -> Any:
-        if self._unit["training"] == DEFAULT_TRAINING:
+        if self._request["training"] == DEFAULT_TRAINING:
             import torch
 
-            torch.set_num_threads(self._unit["threads"])
-        module, _, function = self._unit["training"].partition(":")
-        self._reported = 0
-        trials, checkpoints = self._later.pop(0)
-        return getattr(importlib.import_module(module), function)(trials, checkpoints, self._unit["device"])
+            torch.set_num_threads(self._request["threads"])
+        module, _, function = self._request["training"].partition(":")
+        self._num_reported = 0
+        trials, checkpoints = self._waiting_groups.pop(0)
+        return getattr(importlib.import_module(module), function)(trials, checkpoints, self._request["device"])
 
     def run_for(self, seconds: float) -> dict[str, Any]:
-        """Train until about that much time has gone by or all is done; what has happened, for the driver."""
+        """Train for about this long or until all trials are done, and return the report for the driver."""
         until = time.monotonic() + seconds
         finished = []
         while not self.done and time.monotonic() < until:
@@ -159,7 +166,7 @@ class UnitRun:
         return {"finished": finished, "done": self.done, "step": self.step}
 
     def advance(self) -> list[dict[str, Any]]:
-        """Train to the next validation; what has finished by then."""
+        """Train to the next validation, and return the summaries of trials that have finished."""
         try:
             if self._training.finished:
                 self._training = self._open_training()
@@ -172,7 +179,7 @@ class UnitRun:
 
     @property
     def done(self) -> bool:
-        return self._training.finished and not self._later
+        return self._training.finished and not self._waiting_groups
 
     @property
     def step(self) -> int:
@@ -180,40 +187,40 @@ class UnitRun:
 
     @property
     def curves(self) -> dict[str, Sequence[CurvePoint]]:
-        """The validations of the trials that are in training or have just finished."""
+        """The validation curves of the trials that are in training or have just finished."""
         finished = {result.trial.id: result.curve for result in self._training.results}
         return finished | {member.trial.id: member.curve for member in self._training.members}
 
     def _write_results(self) -> list[dict[str, Any]]:
-        """Rows for the trials that have finished since the last call."""
-        reported = []
-        while self._reported < len(self._training.results):
-            result = self._training.results[self._reported]
-            self._reported += 1
+        """Write the results of trials that have finished since the last call, and return their summaries."""
+        summaries = []
+        while self._num_reported < len(self._training.results):
+            result = self._training.results[self._num_reported]
+            self._num_reported += 1
             trial = result.trial
-            if result.parameters and _size(result.parameters) <= self._unit["weights_limit"]:
+            if result.parameters and _size(result.parameters) <= self._request["weights_limit"]:
                 from orch.training.checkpoints import model_bytes
 
                 self._store.put_weights(trial.id, model_bytes(result))
             row = trial_row(result, self._provenance(trial))
-            curves = curve_rows(result, self._attempts[trial.id])
+            curves = curve_rows(result, self._attempts[trial.id].attempt_id)
             self._store.write_trial(row, curves)
             self._store.delete_checkpoint(trial.id)
             diverged = result.stop_reason == StopReason.DIVERGED
             self._end(trial.id, Outcome.DIVERGED if diverged else Outcome.FINISHED, step=result.steps)
-            reported.append({name: row[name] for name in SUMMARY})
-        return reported
+            summaries.append({name: row[name] for name in SUMMARY})
+        return summaries
 
     def _provenance(self, trial: Trial) -> dict[str, Any]:
-        unit = self._unit
-        kernel = trial.model.kernel_name(unit["device"]) if unit["training"] == DEFAULT_TRAINING else None
+        request = self._request
+        kernel = trial.model.kernel_name(request["device"]) if request["training"] == DEFAULT_TRAINING else None
         wall = time.monotonic() - self._clock
-        return provenance.machine(unit["device"], unit["threads"]) | {
-            "attempt_id": self._attempts[trial.id],
-            "driver_id": unit["driver_id"],
+        return provenance.machine(request["device"], request["threads"]) | {
+            "attempt_id": self._attempts[trial.id].attempt_id,
+            "driver_id": request["driver_id"],
             "mamba_kernel": kernel,
-            "git_commit": unit["git_commit"],
-            "git_dirty": unit["git_dirty"],
+            "git_commit": request["git_commit"],
+            "git_dirty": request["git_dirty"],
             "peak_memory_mb": provenance.peak_memory_mb(),
             "started_at": self._started,
             "finished_at": datetime.now(UTC),
@@ -224,73 +231,45 @@ class UnitRun:
     def _checkpoint_if_due(self) -> None:
         waited = time.monotonic() - self._saved_at
         if not self._training.finished and waited > max(
-            self._unit["checkpoint_seconds"], self._save_took / CHECKPOINT_COST
+            self._request["checkpoint_seconds"], self._save_seconds / CHECKPOINT_COST
         ):
             self.checkpoint()
 
     def checkpoint(self) -> None:
+        """Write a checkpoint of every trial in training."""
         from orch.training.checkpoints import snapshot_bytes
 
         began = time.monotonic()
         for position, member in enumerate(self._training.members):
             self._store.put_checkpoint(member.trial.id, snapshot_bytes(self._training.snapshot(position)))
         self._saved_at = time.monotonic()
-        self._save_took = self._saved_at - began
-        self._log.event("checkpoint written", step=self._training.step, seconds=round(self._save_took, 3))
+        self._save_seconds = self._saved_at - began
+        self._log.event("checkpoint written", step=self._training.step, seconds=round(self._save_seconds, 3))
 
     def stop(self, outcome: Outcome = Outcome.INTERRUPTED) -> None:
-        """Leave off cleanly: what is unfinished is checkpointed and its attempts end like this."""
-        if self._open and self._training is not None:
+        """Write checkpoints of the unfinished trials, and end their attempts with this outcome."""
+        if self._open_attempts and self._training is not None:
             if not self._training.finished:
                 self.checkpoint()
-            for trial_id in list(self._open):
+            for trial_id in list(self._open_attempts):
                 self._end(trial_id, outcome, step=self.step)
         self._log.flush(now=True)
 
     def _failed(self, error: BaseException) -> TrialError:
-        """Every open attempt of the unit ends with this error, on record before the process is given up."""
+        """End every open attempt with this error, and return the exception that reports it to the driver."""
         failure = describe(error)
         try:
-            for trial_id in list(self._open):
+            for trial_id in list(self._open_attempts):
                 self._end(trial_id, failure.outcome, failure=failure)
         except OrchError as lost:
-            # The very store that the record belongs in may be what failed: the driver is told all the same.
+            # The store itself may have failed. Then only the driver learns of the error.
             return TrialError(dataclasses.replace(failure, store_lost=True, message=str(lost)))
         return TrialError(dataclasses.replace(failure, written=True))
 
     def _end(self, trial_id: str, outcome: Outcome, step: int | None = None, failure: Failure | None = None) -> None:
-        self._open.pop(trial_id, None)
+        self._open_attempts.pop(trial_id, None)
         self._log.event("attempt ended", trial_id=trial_id, outcome=str(outcome), step=step)
-        self._write_attempt(trial_id, "end", outcome=str(outcome), step=step, failure=failure)
-
-    def _write_attempt(
-        self,
-        trial_id: str,
-        event: str,
-        outcome: str | None = None,
-        step: int | None = None,
-        failure: Failure | None = None,
-    ) -> None:
-        row: dict[str, Any] = {
-            "attempt_id": self._attempts[trial_id],
-            "trial_id": trial_id,
-            "driver_id": self._unit["driver_id"],
-            "event": event,
-            "at": datetime.now(UTC),
-            "host": os.uname().nodename,
-            "pid": os.getpid(),
-            "worker": f"{os.uname().nodename}:{os.getpid()}",
-            "device": self._unit["device"],
-            "outcome": outcome,
-            "step": step,
-        }
-        if failure is not None:
-            row |= {
-                "error_type": failure.signature.partition(" ")[0],
-                "error_signature": failure.signature,
-                "error_message": failure.message,
-                "traceback": failure.trace,
-            }
+        row = self._attempts[trial_id].end_row(outcome, step, None if failure is None else failure.error)
         self._store.write("attempts", [row])
 
 

@@ -1,17 +1,17 @@
-"""A search's history as a few lines of text: a column for each point, in the order of asking."""
+"""The history of a search as a chart of text: a column for each point, in the order they were started."""
 
 from collections.abc import Sequence
 
-from orch.search.history import PointState, Told
+from orch.search.history import PointResult, PointState
 
 HEIGHT = 8
 WIDTH = 72
 MARKS = {PointState.FINISHED: "●", PointState.PRUNED: "○", PointState.FAILED: "×"}
 
 
-def draw(told: Sequence[Told], title: str) -> list[str]:
-    """Finished points at their score, pruned ones at their validation accuracy; if there are many, the last ones."""
-    shown = [each for each in told if each.state is not PointState.INVALID][-(WIDTH // 2) :]
+def draw(results: Sequence[PointResult], title: str) -> list[str]:
+    """Draw finished points at their objective and pruned ones at their validation accuracy; of many, the last ones."""
+    shown = [each for each in results if each.state is not PointState.INVALID][-(WIDTH // 2) :]
     scores = [_score(each) for each in shown]
     known = [score for score in scores if score is not None]
     if not known:
@@ -29,5 +29,5 @@ def draw(told: Sequence[Told], title: str) -> list[str]:
     return [title, *lines, f"{'':>{margin}} └{'─' * 2 * len(shown)}", f"{'':>{margin}}  {legend}"]
 
 
-def _score(told: Told) -> float | None:
-    return told.value if told.state is PointState.FINISHED else told.validation
+def _score(result: PointResult) -> float | None:
+    return result.value if result.state is PointState.FINISHED else result.validation

@@ -1,8 +1,8 @@
-"""What a search has asked and been told, as small files in the store: written once each, never changed.
+"""The history of a search: small files in the store, each written once and never changed.
 
 `searches/<id>/search.json` is the question, `asked/<number>-<key>.json` a point as it was started, and
-`told/<number>-<key>.json` what became of it. A point that was asked and not told is under way, or was when its driver
-died. Points may be asked again: the last word counts.
+`told/<number>-<key>.json` its result. A point without a result is under way, or was when its driver died. A point may
+be started again under a new number; then its last result counts.
 """
 
 import enum
@@ -24,21 +24,22 @@ class PointState(enum.StrEnum):
     FINISHED = "finished"
     PRUNED = "pruned"
     INVALID = "invalid"
-    """Settings that do not go together."""
+    """Its settings cannot be combined."""
     FAILED = "failed"
-    """A trial of it failed; it is tried again when the search is."""
+    """One of its trials failed. The point is tried again when the search is run again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One choice of the varied settings, asked for the so manyeth time."""
+    """One choice of the varied settings."""
 
     number: int
+    """Its place in the order in which points were started, from 1."""
     params: Params
     to_the_end: bool = False
-    """Whether it must not be pruned."""
+    """Whether it is trained without pruning."""
     found: tuple[str, ...] = ()
-    """Trials that were finished when it was asked."""
+    """Ids of its trials that had a result when it was started."""
 
     @property
     def key(self) -> str:
@@ -50,22 +51,22 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What became of a point."""
+class PointResult:
+    """The result of a point."""
 
     number: int
     params: Params
     state: PointState
     value: float | None = None
-    """The objective, of a finished point."""
+    """The objective of a finished point."""
     test: float | None = None
-    """The same at the test length: for people, not for the sampler."""
+    """The accuracy at the test length. It is shown to people and withheld from the sampler."""
     steps: dict[str, int] = field(default_factory=dict)
     """Training steps of each of its trials."""
     spent: int = 0
-    """Training steps that this search spent on it."""
+    """Training steps that this search spent on the point."""
     rungs: list[tuple[int, float]] = field(default_factory=list)
-    """Validation accuracy over the seeds, where points are compared and at the last."""
+    """Step and validation accuracy over the seeds, at each rung and at the last validation."""
     message: str = ""
     at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
 
@@ -82,75 +83,79 @@ class Told:
         return self.rungs[-1][1] if self.rungs else None
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "Told":
+    def from_dict(cls, values: Mapping[str, Any]) -> "PointResult":
         rungs = [(int(step), float(value)) for step, value in values["rungs"]]
         return cls(**{**values, "state": PointState(values["state"]), "rungs": rungs})
 
 
 class History:
-    """One search's, read from the store once and kept up as it goes on."""
+    """The points of one search and their results: read from the store once, and kept up to date as it runs."""
 
     def __init__(self, store: Store, search_id: str):
         self._store, self.search_id = store, search_id
-        asked = (
+        points = (
             Point(each["number"], each["params"], each["to_the_end"], tuple(each["found"]))
             for each in self._read("asked")
         )
-        self._asked: dict[str, Point] = {point.name: point for point in asked}
-        self._told: dict[str, Told] = {}
+        self._points: dict[str, Point] = {point.name: point for point in points}
+        self._results: dict[str, PointResult] = {}
         for each in self._read("told"):
-            told = Told.from_dict(each)
-            self._told[Point(told.number, told.params).name] = told
+            result = PointResult.from_dict(each)
+            self._results[Point(result.number, result.params).name] = result
 
     def _read(self, folder: str) -> Iterable[dict[str, Any]]:
         found = self._store.list_json(f"{FOLDER}/{self.search_id}/{folder}")
         return (found[name] for name in sorted(found))
 
-    def told_path(self, point: Point) -> str:
+    def result_path(self, point: Point) -> str:
+        """Return where in the store the result of a point is written."""
         return f"{FOLDER}/{self.search_id}/told/{point.name}.json"
 
     @property
-    def told(self) -> list[Told]:
-        """The last word on each point, in the order of asking."""
-        latest = {told.key: told for told in self.every_word}
-        return sorted(latest.values(), key=lambda told: told.number)
+    def results(self) -> list[PointResult]:
+        """The last result of each point, in the order they were started."""
+        latest = {result.key: result for result in self.all_results}
+        return sorted(latest.values(), key=lambda result: result.number)
 
     @property
-    def every_word(self) -> list[Told]:
-        """Also what was said of points that were asked again later."""
-        return sorted(self._told.values(), key=lambda told: told.number)
+    def all_results(self) -> list[PointResult]:
+        """Every result, including earlier ones of points that were started again."""
+        return sorted(self._results.values(), key=lambda result: result.number)
 
     @property
     def under_way(self) -> list[Point]:
-        return [point for name, point in sorted(self._asked.items()) if name not in self._told]
+        return [point for name, point in sorted(self._points.items()) if name not in self._results]
 
     @property
-    def num_asked(self) -> int:
-        numbers = [point.number for point in self._asked.values()] + [told.number for told in self._told.values()]
-        return max(numbers, default=0)
+    def last_number(self) -> int:
+        """The number of the point that was started last."""
+        results = [Point(result.number, result.params) for result in self._results.values()]
+        return max((point.number for point in [*self._points.values(), *results]), default=0)
 
     @property
     def spent(self) -> int:
-        return sum(told.spent for told in self._told.values())
+        """Training steps that the search has spent."""
+        return sum(result.spent for result in self._results.values())
 
-    def ask(self, point: Point) -> None:
+    def record_point(self, point: Point) -> None:
+        """Record that a point is started."""
         self._store.put_json(f"{FOLDER}/{self.search_id}/asked/{point.name}.json", asdict(point))
-        self._asked[point.name] = point
+        self._points[point.name] = point
 
-    def tell(self, point: Point, told: Told) -> None:
-        self._store.put_json(self.told_path(point), asdict(told))
-        self._told[point.name] = told
+    def record_result(self, point: Point, result: PointResult) -> None:
+        self._store.put_json(self.result_path(point), asdict(result))
+        self._results[point.name] = result
 
 
 def record_question(store: Store, question: SearchSpec, num_points: int) -> None:
-    """So that the search can be shown and gone on with; the number of points may grow."""
+    """Record a search, so that it can be shown and continued. A later call may raise its number of points."""
     at = datetime.now(UTC).isoformat(timespec="seconds")
     values = {"question": question.to_dict(), "points": num_points, "at": at}
     store.put_json(f"{FOLDER}/{question.id}/search.json", values)
 
 
 def recorded_searches(store: Store, name: str | None = None) -> dict[str, tuple[SearchSpec, int]]:
-    """SearchSpec and number of points of every search in the store, or of those whose id begins like this."""
+    """Return the question and the number of points of every search, or of those whose id begins with `name`."""
     found = {}
     for path in store.list_files(FOLDER):
         search_id = path.split("/")[1]

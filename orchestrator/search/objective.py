@@ -1,4 +1,4 @@
-"""What a search makes as good as it can: a metric of a trial, over the seeds of a point."""
+"""The objective of a search: a metric of trials, aggregated over the seeds of a point."""
 
 import math
 import re
@@ -11,14 +11,14 @@ from orch.core.errors import UnknownName
 from orch.sweeps.trial import Trial
 
 AGGREGATES: dict[str, Callable[[Iterable[float]], float]] = {"mean": fmean, "median": median, "min": min, "max": max}
-"""Ways to make one number of the seeds' numbers."""
+"""Ways to aggregate the metric over the seeds."""
 
 DEFAULT_METRIC = "accuracy_100"
 _SMALLER_IS_BETTER = ("validation_loss", "train_loss", "steps_trained", "seconds")
 _PLAIN = ("validation_accuracy", *_SMALLER_IS_BETTER)
 _AT_LENGTH = re.compile(r"accuracy_(\d+)")
 COLUMNS = ("trial_id", "steps_trained", "stop_reason", "ood_accuracy", "length_curve", *dict.fromkeys(_PLAIN))
-"""Of a finished trial, what an objective may need."""
+"""The columns of a finished trial that an objective may need."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Objective:
         return f"{self.aggregate} {what}"
 
     def problems(self, trial: Trial) -> list[str]:
-        """What keeps it from being measured, or makes it the test that nothing may be tuned on."""
+        """Return why a trial does not measure the objective, or why nothing may be tuned on it; empty if neither."""
         others = [length for length in trial.tested_lengths if length != trial.test_length]
         instead = f"accuracy_{max(others)}" if others else "validation_accuracy"
         if self.metric == "ood_accuracy" or self.length == trial.test_length:
@@ -60,25 +60,25 @@ class Objective:
         return float(AGGREGATES[self.aggregate](values))
 
     def value(self, rows: Sequence[Mapping[str, Any]]) -> float | None:
-        """Of a point whose trials have all finished; nothing if a loss or a time is not a number."""
-        values = [self._of(row) for row in rows]
+        """Return the objective of a point, given the rows of all its trials; None if a loss or a time is not finite."""
+        values = [self._metric_of(row) for row in rows]
         known = [value for value in values if value is not None]
         return self.over(known) if len(known) == len(values) else None
 
-    def _of(self, row: Mapping[str, Any]) -> float | None:
+    def _metric_of(self, row: Mapping[str, Any]) -> float | None:
         if self.length is not None:
             scores = {each["length"]: each["accuracy"] for each in row["length_curve"]}
             value = scores.get(self.length)
         else:
             value = row[self.metric]
         if value is None or not math.isfinite(value):
-            return 0.0 if self.maximised else None  # an accuracy that is not known is chance
+            return 0.0 if self.maximised else None  # an unknown accuracy counts as chance
         return float(value)
 
     def better(self, one: float, other: float) -> bool:
         return one > other if self.maximised else one < other
 
     def test(self, rows: Sequence[Mapping[str, Any]]) -> float:
-        """The same over the accuracy at the test length: to be shown, never to choose by."""
+        """Aggregate the accuracy at the test length. It is shown to people, and never used to choose points."""
         values = [row["ood_accuracy"] for row in rows]
         return self.over(0.0 if value is None or math.isnan(value) else value for value in values)

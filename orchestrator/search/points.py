@@ -1,41 +1,46 @@
-"""What a search hands to the driver, and whom the driver tells. Knows nothing of Ray."""
+"""Points as units for the driver, and the listener that provides them. Imports no Ray."""
 
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from orch.running.units import Listener, Work
+from orch.running.units import Listener, Unit
 from orch.search.history import Point
 
 
 @dataclass
-class PointWork(Work):
-    """A point as work: those of its trials that have no result."""
+class PointUnit(Unit):
+    """A point as a unit of work: those of its trials that have no result."""
 
     point: Point = field(default_factory=lambda: Point(0, {}))
     known: dict[str, list[tuple[int, float]]] = field(default_factory=dict)
-    """Step and validation accuracy, for each of its trials that were finished before."""
-    told_path: str = ""
-    """Where in the store it will be said what became of it."""
+    """Step and validation accuracy of each of its trials that had a result before."""
+    result_path: str = ""
+    """Where in the store its result will be written."""
     steps: dict[str, int] = field(default_factory=dict)
-    """How far each trial is."""
+    """The training step of each trial."""
     begun: dict[str, int] = field(default_factory=dict)
-    """How far each trial was when a worker took it up."""
+    """The training step of each trial when its worker started."""
     validations: dict[int, float] = field(default_factory=dict)
+    """Validation accuracy of the point by training step."""
     reason: str = ""
-    """Why it is pruned."""
+    """Why it is pruned; empty if it is not."""
 
 
 class Points(Listener, Protocol):
-    """Where points come from, and who is told what became of them. Must not raise, but for `OrchError`."""
+    """Provides the points of a search and receives their results. It must not raise anything but `OrchError`."""
 
-    def next_point(self) -> PointWork | None: ...
+    def next_point(self) -> PointUnit | None:
+        """Return the next point to train; None if there is none for now."""
+        ...
 
     def nothing_left(self) -> bool:
-        """Whether no point will come, once those under way are told."""
+        """Return whether no point will follow those that are under way."""
         ...
 
-    def pointless(self, work: PointWork) -> str:
-        """Why there is no use in training it on; empty if there is."""
+    def pointless(self, unit: PointUnit) -> str:
+        """Return why training the point further is useless; empty if it is not."""
         ...
 
-    def ended(self, work: PointWork, pruned: bool) -> None: ...
+    def ended(self, unit: PointUnit, pruned: bool) -> None:
+        """Record the result of a point that has finished or was pruned."""
+        ...

@@ -1,11 +1,11 @@
-"""What a search has found, from the store alone."""
+"""Reports on searches, read from the store alone."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from orch.core.errors import OrchError
-from orch.search.history import History, Point, PointState, Told, recorded_searches
+from orch.search.history import History, Point, PointResult, PointState, recorded_searches
 from orch.search.run import make_strategy
 from orch.search.smallest import Smallest, StrategyComparison, compare
 from orch.search.space import describe_point
@@ -15,54 +15,56 @@ from orch.store import Store
 
 @dataclass(frozen=True, slots=True)
 class SmallestAnswer:
-    """To `smallest`: the value found, the one below it, and what other ways would have cost."""
+    """The answer to `smallest`: the value found, the one below it, and what other strategies would have cost."""
 
     name: str
-    found: Told | None
-    below: Told | None
+    found: PointResult | None
+    below: PointResult | None
     """The best point of the next smaller value."""
-    out_of_order: list[Told]
-    """Points of larger values that miss the level all the same."""
+    out_of_order: list[PointResult]
+    """Finished points of larger values that miss the level, although a smaller value reaches it."""
     settled: bool
-    """Whether the value below was trained to the end, or there is none."""
+    """Whether the value below was trained to the end, or does not exist."""
     comparison: StrategyComparison
 
 
 @dataclass(frozen=True, slots=True)
 class SearchReport:
+    """The question of a search, its points and their results."""
+
     search_id: str
     question: SearchSpec
-    told: list[Told]
+    results: list[PointResult]
     under_way: list[Point]
     spent: int
-    """Training steps, of pruned points too."""
+    """Training steps, including those of pruned points."""
     answer: SmallestAnswer | None
 
     @property
-    def best_first(self) -> list[Told]:
-        """Finished points by the objective, then pruned ones by how far they came and how well."""
+    def best_first(self) -> list[PointResult]:
+        """Finished points by the objective, then pruned ones by their training steps and validation accuracy."""
         sign = -1.0 if self.question.objective.maximised else 1.0
 
-        def order(told: Told) -> tuple[bool, float, int, float]:
-            if told.value is not None:
-                return False, sign * told.value, 0, 0.0
-            return True, 0.0, -told.num_steps, -(told.validation or 0.0)
+        def order(result: PointResult) -> tuple[bool, float, int, float]:
+            if result.value is not None:
+                return False, sign * result.value, 0, 0.0
+            return True, 0.0, -result.num_steps, -(result.validation or 0.0)
 
-        return sorted(self.told, key=order)
+        return sorted(self.results, key=order)
 
     def rows(self, most: int) -> list[dict[str, Any]]:
-        """For a table."""
+        """Return the best points as rows of a table."""
         found = []
-        for told in self.best_first[:most]:
-            settings = {name.replace("_", " "): _plain(value) for name, value in told.params.items()}
+        for result in self.best_first[:most]:
+            settings = {name.replace("_", " "): _plain(value) for name, value in result.params.items()}
             found.append(
                 settings
                 | {
-                    self.question.objective.description: _plain(told.value),
-                    f"at {self.test_length}": _plain(told.test),
-                    "validation": _plain(told.validation),
-                    "steps": told.num_steps,
-                    "state": f"{told.state}: {told.message}" if told.message else str(told.state),
+                    self.question.objective.description: _plain(result.value),
+                    f"at {self.test_length}": _plain(result.test),
+                    "validation": _plain(result.validation),
+                    "steps": result.num_steps,
+                    "state": f"{result.state}: {result.message}" if result.message else str(result.state),
                 }
             )
         return found
@@ -85,15 +87,15 @@ class SearchReport:
             "question": self.question.to_dict(),
             "training_steps": self.spent,
             "under_way": [point.params for point in self.under_way],
-            "points": [asdict(told) for told in self.told],
+            "points": [asdict(result) for result in self.results],
             "answer": answer,
         }
 
     def conclusion(self) -> list[str]:
-        """Sentences for people: the answer, if one was asked for, and what it took."""
+        """Return sentences that state the answer and the training steps it took."""
         objective = self.question.objective
         if self.answer is None:
-            best = next((told for told in self.best_first if told.value is not None), None)
+            best = next((result for result in self.best_first if result.value is not None), None)
             found = [] if best is None else [f"best: {describe_point(best.params)}: {self._scores(best)}"]
             return [*found, f"{self.spent:,} training steps spent, pruned points included"]
         answer, level = self.answer, self.question.smallest
@@ -109,10 +111,10 @@ class SearchReport:
         if answer.below is not None:
             lines.append(f"  {describe_point(answer.below.params)}: {self._scores(answer.below)}")
         if answer.out_of_order:
-            values = ", ".join(describe_point(told.params) for told in answer.out_of_order)
+            values = ", ".join(describe_point(result.params) for result in answer.out_of_order)
             lines.append(f"  the list is not in order: larger, and trained to the end, but below the level: {values}")
         if not answer.settled:
-            lines.append("  not settled yet: repeat the command to go on")
+            lines.append("  not settled yet: repeat the command to continue")
         other, assumed = answer.comparison, ""
         if other.num_assumed:
             assumed = (
@@ -125,11 +127,12 @@ class SearchReport:
         )
         return lines
 
-    def _scores(self, told: Told) -> str:
-        if told.value is None:
-            validation = "" if told.validation is None else f" at validation accuracy {told.validation:.3f}"
-            return f"{told.state}{validation}"
-        return f"{self.question.objective.description} {told.value:.3f}; at {self.test_length} inputs {told.test:.3f}"
+    def _scores(self, result: PointResult) -> str:
+        if result.value is None:
+            validation = "" if result.validation is None else f" at validation accuracy {result.validation:.3f}"
+            return f"{result.state}{validation}"
+        objective = self.question.objective.description
+        return f"{objective} {result.value:.3f}; at {self.test_length} inputs {result.test:.3f}"
 
 
 def _plain(value: Any) -> str:
@@ -139,7 +142,7 @@ def _plain(value: Any) -> str:
 
 
 def read_searches(store: Store, name: str | None = None) -> list[SearchReport]:
-    """Every search in the store, the oldest first, or those whose id begins like this."""
+    """Return a report on every search in the store, the oldest first, or on those whose id begins with `name`."""
     searches = recorded_searches(store, name)
     if not searches:
         raise OrchError(f"there is no search on {store.location}: start one with orch search, or name another --store")
@@ -147,44 +150,50 @@ def read_searches(store: Store, name: str | None = None) -> list[SearchReport]:
 
 
 def read_search(store: Store, question: SearchSpec, num_points: int, search_id: str | None = None) -> SearchReport:
+    """Return a report on one search."""
     history = History(store, search_id or question.id)
-    told = history.told
+    results = history.results
     strategy = make_strategy(question, num_points)
-    answer = _answer(store, question, strategy, told) if isinstance(strategy, Smallest) else None
-    return SearchReport(history.search_id, question, told, history.under_way, history.spent, answer)
+    answer = _answer(store, question, strategy, results) if isinstance(strategy, Smallest) else None
+    return SearchReport(history.search_id, question, results, history.under_way, history.spent, answer)
 
 
-def _answer(store: Store, question: SearchSpec, strategy: Smallest, told: Sequence[Told]) -> SmallestAnswer:
-    known = strategy.bracket(told)
-    found = strategy.answer(told)
+def _answer(store: Store, question: SearchSpec, strategy: Smallest, results: Sequence[PointResult]) -> SmallestAnswer:
+    known = strategy.bracket(results)
+    found = strategy.answer(results)
     place = known.reaching
-    below = [each for each in told if place > 0 and each.params[strategy.name] == strategy.values[place - 1]]
+    below = [each for each in results if place > 0 and each.params[strategy.name] == strategy.values[place - 1]]
     best_below = max(below, key=lambda each: (each.value is not None, each.value or 0.0), default=None)
     steps = {
         place: round(strategy.points_at[place] * mean)
-        for place, mean in _mean_steps(store, question, strategy, told).items()
+        for place, mean in _mean_steps(store, question, strategy, results).items()
     }
     budgets = question.most_steps * question.num_seeds * max(strategy.points_at)
     comparison = compare(strategy, steps, budgets, place)
     return SmallestAnswer(
-        strategy.name, found, best_below, _out_of_order(strategy, told), strategy.is_settled(told), comparison
+        strategy.name, found, best_below, _out_of_order(strategy, results), strategy.is_settled(results), comparison
     )
 
 
-def _out_of_order(strategy: Smallest, told: Sequence[Told]) -> list[Told]:
-    """What contradicts the order that the search goes by: finished points of larger values, none of which reach it."""
-    place = strategy.bracket(told).reaching
-    reaching = {strategy.place(each.params) for each in told if strategy.reaches(each)}
-    finished = [each for each in told if each.state is PointState.FINISHED]
+def _out_of_order(strategy: Smallest, results: Sequence[PointResult]) -> list[PointResult]:
+    """Return the finished points of larger values that miss the level, which contradict the order of the list."""
+    place = strategy.bracket(results).reaching
+    reaching = {strategy.place(each.params) for each in results if strategy.reaches(each)}
+    finished = [each for each in results if each.state is PointState.FINISHED]
     return [
         each for each in finished if strategy.place(each.params) > place and strategy.place(each.params) not in reaching
     ]
 
 
-def _mean_steps(store: Store, question: SearchSpec, strategy: Smallest, told: Sequence[Told]) -> Mapping[int, float]:
-    """Of values that were trained to the end, by this search or, where nothing else is varied, by anyone."""
+def _mean_steps(
+    store: Store, question: SearchSpec, strategy: Smallest, results: Sequence[PointResult]
+) -> Mapping[int, float]:
+    """Return the mean training steps of a point, by the place of its value, for values trained to the end.
+
+    If nothing else is varied, results of other sweeps and searches count too.
+    """
     found: dict[int, list[int]] = {}
-    for each in told:
+    for each in results:
         if each.state is PointState.FINISHED:
             found.setdefault(strategy.place(each.params), []).append(each.num_steps)
     if len(question.space.dimensions) == 1:

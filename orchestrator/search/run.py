@@ -1,4 +1,4 @@
-"""Running a search: ask the strategy, let the sampler choose, train, tell; safe to stop at any moment and to repeat."""
+"""Running a search. It can be stopped at any moment and repeated: it continues where it was stopped."""
 
 import itertools
 import time
@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from orch.core.errors import OrchError
 from orch.running.lease import Lease
-from orch.running.session import Options, check_holders
+from orch.running.options import RunOptions
+from orch.running.session import check_holders
 from orch.search.history import History, record_question
 from orch.search.search_session import SearchSession, SearchSummary
 from orch.search.smallest import Smallest
@@ -17,7 +18,7 @@ from orch.store import Store
 
 POINTS = 20
 POINTS_PER_VALUE = 5
-"""With `smallest`, of each value, where other settings are varied beside it."""
+"""Points for each value of the setting that `smallest` asks for, if other settings are varied too."""
 
 
 def default_points(question: SearchSpec) -> int:
@@ -27,7 +28,7 @@ def default_points(question: SearchSpec) -> int:
 
 
 def make_strategy(question: SearchSpec, num_points: int) -> Strategy:
-    """`num_points` in all, or, to find the smallest value of a setting, for each of its values."""
+    """Make the strategy of a search with `num_points` points in all or, with `smallest`, for each value."""
     level = question.smallest
     if level is None:
         return Best(num_points)
@@ -49,9 +50,9 @@ def _is_valid(question: SearchSpec, params: Params) -> bool:
 
 
 def run_search(
-    question: SearchSpec, num_points: int, store: Store, options: Options, say: Callable[[str], None]
+    question: SearchSpec, num_points: int, store: Store, options: RunOptions, say: Callable[[str], None]
 ) -> SearchSummary:
-    """Train what the search still lacks."""
+    """Train the points that the search still lacks, and return a summary."""
     from orch.running.machines import connect, disconnect
 
     started = time.monotonic()
@@ -61,8 +62,10 @@ def run_search(
     machines = connect(options.num_cpus, options.gpus_per_trial, options.device)
     try:
         say(f"running on {machines.description}; store {store.location}")
-        num_known, num_open = len(history.told), len(history.under_way)
-        known = f"; it goes on, with {num_known} told and {num_open} under way" if num_known or num_open else ""
+        num_known, num_open = len(history.results), len(history.under_way)
+        known = (
+            f"; it continues, with {num_known} points known and {num_open} under way" if num_known or num_open else ""
+        )
         say(f"search {question.id}: {question.description}; at most {strategy.num_points} points{known}")
         store.verify()
         with Lease(store, f"search {question.id}") as lease:

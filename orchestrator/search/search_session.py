@@ -1,4 +1,4 @@
-"""One run of a search: hands out points, hears what becomes of them, and remembers it in the store."""
+"""One run of a search: provides points to the driver, and records their results in the store."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -7,35 +7,37 @@ from typing import Any
 from orch.core.errors import OrchError
 from orch.running.failures import Failure
 from orch.running.lease import Lease
+from orch.running.options import RunOptions
 from orch.running.progress import Display, Progress, ProgressCount
-from orch.running.session import Options, Session, compacting, interruptible
-from orch.running.units import Turn, Work
-from orch.search.history import History, Point, PointState, Told
+from orch.running.session import Session, compacting, interruptible
+from orch.running.units import Turn, Unit
+from orch.search.history import History, Point, PointResult, PointState
 from orch.search.objective import COLUMNS
-from orch.search.points import PointWork
+from orch.search.points import PointUnit
 from orch.search.space import Params, describe_point
 from orch.search.spec import SearchSpec
-from orch.search.strategy import Ask, Strategy
+from orch.search.strategy import NextPoint, Strategy
 from orch.search.validations import at_rungs, combined
 from orch.store import Store
 
 MOST_PROPOSALS = 50
-"""A sampler that proposes nothing but known points this often has nothing new."""
+"""A sampler that proposes known points this many times in a row has nothing new to propose."""
 
 
 @dataclass
 class SearchSummary:
-    """What a run of a search came to."""
+    """The outcome of a run of a search."""
 
-    told: int
+    num_ended: int
+    """Points that finished, were pruned or failed."""
     failed: int
     seconds: float
     stopped: str
-    """Why it stopped before everything was told; empty if it did not."""
+    """Why the run stopped before the search was complete; empty if it did not."""
 
 
 class _Progress(Progress):
-    """A search's: points, the best of them, and the steps spent."""
+    """The progress of a search: its points, the best of them, and the training steps spent."""
 
     spent: int = 0
     num_pruned: int = 0
@@ -50,7 +52,7 @@ class _Progress(Progress):
 
 
 class SearchSession(Session):
-    """The driver's listener, in whose process it lives."""
+    """One run of a search. It is the driver's listener."""
 
     def __init__(
         self,
@@ -60,7 +62,7 @@ class SearchSession(Session):
         store: Store,
         machines: Any,
         lease: Lease,
-        options: Options,
+        options: RunOptions,
     ):
         from orch.search import tuning
 
@@ -68,18 +70,18 @@ class SearchSession(Session):
         self._question, self._strategy, self._history = question, strategy, history
         self._suggest = tuning.suggest
         self._rungs = tuning.Rungs(question.rungs, question.most_steps)
-        self._barren = False
-        self._num_told = 0
-        self._restarted = {point.name for point in history.under_way}
-        self._again = [*history.under_way]
-        for told in history.told:
-            for step, value in told.rungs:
+        self._sampler_exhausted = False
+        self._num_ended = 0
+        self._resumed = {point.name for point in history.under_way}
+        self._to_restart = [*history.under_way]
+        for result in history.results:
+            for step, value in result.rungs:
                 if step in self._rungs.steps:
-                    self._rungs.goes_on(told.key, step, value)
-            if told.state is PointState.FAILED and told.key not in {point.key for point in self._again}:
-                self._again.append(Point(self._history.num_asked + 1, told.params))
-                self._history.ask(self._again[-1])
-        self._flying: dict[str, Point] = {}
+                    self._rungs.goes_on(result.key, step, value)
+            if result.state is PointState.FAILED and result.key not in {point.key for point in self._to_restart}:
+                self._to_restart.append(Point(self._history.last_number + 1, result.params))
+                self._history.record_point(self._to_restart[-1])
+        self._running_points: dict[str, Point] = {}
         self._progress = _Progress({question.id: ProgressCount(total=strategy.num_points)}, 0.0)
         self._display = Display(self._progress, quiet=options.quiet)
         self._show_counts()
@@ -89,72 +91,78 @@ class SearchSession(Session):
 
         self.log.event("search started", search=self._question.id, machines=self._machines.description)
         with interruptible(self.interrupt), compacting(self._store, self.log), self._display:
-            tuning.run(self._question, self._rungs, self.run_options(), self._machines, self)
-        failed = sum(told.state is PointState.FAILED for told in self._history.told)
-        self.log.event("search ended", told=self._num_told, failed=failed, stopped=self._stopped)
-        return SearchSummary(self._num_told, failed, 0.0, self._stopped)
+            tuning.run(
+                self._question, self._rungs, self._machines, self._options, self, self._store, self._lease.driver_id
+            )
+        failed = sum(result.state is PointState.FAILED for result in self._history.results)
+        self.log.event("search ended", ended=self._num_ended, failed=failed, stopped=self._stopped)
+        return SearchSummary(self._num_ended, failed, 0.0, self._stopped)
 
-    # Where points come from.
+    # Choosing points.
 
-    def next_point(self) -> PointWork | None:
+    def next_point(self) -> PointUnit | None:
         while (point := self._next()) is not None:
             try:
                 trials = self._question.trials(point.params)
             except OrchError as error:
                 message = "; ".join(str(error).splitlines())
-                self._history.tell(point, Told(point.number, point.params, PointState.INVALID, message=message))
+                invalid = PointResult(point.number, point.params, PointState.INVALID, message=message)
+                self._history.record_result(point, invalid)
                 self._say(f"{describe_point(point.params)}: left out: {message}")
                 continue
             rows = self._rows({trial.id for trial in trials})
-            if point.name not in self._restarted:
+            if point.name not in self._resumed:
                 point = replace(point, found=tuple(sorted(rows)))
-                self._history.ask(point)
-            work = PointWork(trials, finished=set(rows), point=point, told_path=self._history.told_path(point))
-            work.known = self._curves(set(rows))
-            if work.open_trials:
-                self._flying[point.name] = point
-                return work
-            work.validations = dict(combined(list(work.known.values()), self._question.objective))
-            if work.validations:
-                self._rungs.ended(point.key, work.validations[max(work.validations)])
-            self.ended(work, pruned=False)
+                self._history.record_point(point)
+            unit = PointUnit(trials, finished=set(rows), point=point, result_path=self._history.result_path(point))
+            unit.known = self._curves(set(rows))
+            if unit.open_trials:
+                self._running_points[point.name] = point
+                return unit
+            unit.validations = dict(combined(list(unit.known.values()), self._question.objective))
+            if unit.validations:
+                self._rungs.ended(point.key, unit.validations[max(unit.validations)])
+            self.ended(unit, pruned=False)
         return None
 
     def _next(self) -> Point | None:
-        """A point that was under way when the search was stopped, or a new one."""
-        if self._again:
-            return self._again.pop(0)
-        ask = self._ask()
-        params = None if ask is None else self._choose(ask)
-        self._barren = ask is not None and params is None
-        if ask is None or params is None:
+        """Return a point that was under way when the search was stopped, or a new one, if there is one now."""
+        if self._to_restart:
+            return self._to_restart.pop(0)
+        wanted = self._next_wanted()
+        params = None if wanted is None else self._choose(wanted)
+        self._sampler_exhausted = wanted is not None and params is None
+        if wanted is None or params is None:
             return None
-        return Point(self._history.num_asked + 1, params, ask.to_the_end)
+        return Point(self._history.last_number + 1, params, wanted.to_the_end)
 
-    def _ask(self) -> Ask | None:
-        flying = {point.key for point in self._history.under_way}
-        told = [each for each in self._history.told if each.state is not PointState.FAILED or each.key not in flying]
-        return self._strategy.next(told, self._history.under_way)
+    def _next_wanted(self) -> NextPoint | None:
+        under_way = self._history.under_way
+        running = {point.key for point in under_way}
+        known = [
+            each for each in self._history.results if each.state is not PointState.FAILED or each.key not in running
+        ]
+        return self._strategy.next(known, under_way)
 
-    def _choose(self, ask: Ask) -> Params | None:
-        if ask.to_the_end:
-            return ask.fixed
-        told, under_way = self._history.told, self._history.under_way
-        taken = {each.key for each in told} | {point.key for point in under_way}
+    def _choose(self, wanted: NextPoint) -> Params | None:
+        if wanted.to_the_end:
+            return wanted.fixed
+        results, under_way = self._history.results, self._history.under_way
+        taken = {each.key for each in results} | {point.key for point in under_way}
         for turn in range(MOST_PROPOSALS):
-            params = self._suggest(self._question, told, under_way, ask.fixed, turn)
+            params = self._suggest(self._question, results, under_way, wanted.fixed, turn)
             if Point(0, params).key not in taken:
                 return params
         if self._question.space.is_finite:
-            rest = (params for params in self._question.space.points(ask.fixed) if Point(0, params).key not in taken)
+            rest = (params for params in self._question.space.points(wanted.fixed) if Point(0, params).key not in taken)
             return next(rest, None)
         return None
 
     def nothing_left(self) -> bool:
-        return self._barren or (not self._again and self._ask() is None)
+        return self._sampler_exhausted or (not self._to_restart and self._next_wanted() is None)
 
-    def pointless(self, work: PointWork) -> str:
-        return self._strategy.pointless(work.point, self._history.told)
+    def pointless(self, unit: PointUnit) -> str:
+        return self._strategy.pointless(unit.point, self._history.results)
 
     def _rows(self, trial_ids: set[str]) -> dict[str, dict[str, Any]]:
         rows = self._store.read("trials", COLUMNS).to_pylist()
@@ -168,87 +176,89 @@ class SearchSession(Session):
                     found.setdefault(row["trial_id"], []).append((row["step"], row["validation_accuracy"]))
         return {trial_id: sorted(curve) for trial_id, curve in found.items()}
 
-    # What became of them.
+    # Recording results.
 
-    def ended(self, work: PointWork, pruned: bool) -> None:
-        rows = self._rows({trial.id for trial in work.trials})
-        steps = work.steps | {trial_id: row["steps_trained"] for trial_id, row in rows.items()}
+    def ended(self, unit: PointUnit, pruned: bool) -> None:
+        rows = self._rows({trial.id for trial in unit.trials})
+        steps = unit.steps | {trial_id: row["steps_trained"] for trial_id, row in rows.items()}
         value = test = None
         if not pruned:
-            in_order = [rows[trial.id] for trial in work.trials]
+            in_order = [rows[trial.id] for trial in unit.trials]
             value, test = self._question.objective.value(in_order), self._question.objective.test(in_order)
         state = PointState.PRUNED if pruned else PointState.FINISHED
-        rungs = at_rungs(work.validations, self._rungs.steps, has_ended=not pruned)
-        self._tell(work, state, value=value, test=test, steps=steps, rungs=rungs, message=work.reason if pruned else "")
+        rungs = at_rungs(unit.validations, self._rungs.steps, has_ended=not pruned)
+        message = unit.reason if pruned else ""
+        self._record(unit, state, value=value, test=test, steps=steps, rungs=rungs, message=message)
 
-    def _tell(self, work: PointWork, state: PointState, **facts: Any) -> None:
-        point = work.point
-        told = Told(point.number, point.params, state, spent=self._spent(work, facts.get("steps", {})), **facts)
-        self._history.tell(point, told)
-        self._num_told += 1
-        self._flying.pop(point.name, None)
-        self._lease.release([trial.id for trial in work.trials])
+    def _record(self, unit: PointUnit, state: PointState, **facts: Any) -> None:
+        point = unit.point
+        spent = self._spent(unit, facts.get("steps", {}))
+        result = PointResult(point.number, point.params, state, spent=spent, **facts)
+        self._history.record_result(point, result)
+        self._num_ended += 1
+        self._running_points.pop(point.name, None)
+        self._lease.release([trial.id for trial in unit.trials])
         self._show_counts()
-        self.log.event("point told", point=point.name, state=str(state), value=told.value, spent=told.spent)
-        score = "" if told.value is None else f" {told.value:.3f}"
-        why = f" ({told.message})" if told.message else ""
-        self._say(f"{describe_point(point.params)}: {state}{score}{why}, {told.spent:,} steps")
+        self.log.event("point ended", point=point.name, state=str(state), value=result.value, spent=result.spent)
+        score = "" if result.value is None else f" {result.value:.3f}"
+        why = f" ({result.message})" if result.message else ""
+        self._say(f"{describe_point(point.params)}: {state}{score}{why}, {result.spent:,} steps")
 
-    def _spent(self, work: PointWork, steps: dict[str, int]) -> int:
-        """Steps of this search's own: not those of results that were there, nor those told of the point before."""
+    def _spent(self, unit: PointUnit, steps: dict[str, int]) -> int:
+        """Return the training steps that this attempt added: without those of earlier results and earlier attempts."""
         before: dict[str, int] = {}
-        for told in self._history.every_word:
-            if told.key == work.point.key and told.number < work.point.number:
-                before |= told.steps
-        if not before and work.point.name not in self._restarted:
-            before = work.begun
+        for result in self._history.all_results:
+            if result.key == unit.point.key and result.number < unit.point.number:
+                before |= result.steps
+        if not before and unit.point.name not in self._resumed:
+            before = unit.begun
         return sum(
             max(0, step - before.get(trial_id, 0))
             for trial_id, step in steps.items()
-            if trial_id not in work.point.found
+            if trial_id not in unit.point.found
         )
 
-    # The driver's listener.
+    # The methods of the driver's listener.
 
-    def started(self, work: Work) -> None:
-        self._lease.claim([trial.id for trial in work.open_trials])
+    def started(self, unit: Unit) -> None:
+        self._lease.claim([trial.id for trial in unit.open_trials])
         self._show_counts()
-        self.log.event("point started", trials=[trial.id for trial in work.open_trials])
+        self.log.event("point started", trials=[trial.id for trial in unit.open_trials])
 
-    def finished(self, work: Work, summary: dict[str, Any]) -> None:
+    def finished(self, unit: Unit, summary: dict[str, Any]) -> None:
         self.log.event("trial finished", **summary)
 
-    def failed(self, work: Work, failure: Failure, again: bool) -> None:
-        assert isinstance(work, PointWork)
-        self.log.event("point failed", point=work.point.name, signature=failure.signature, again=again)
+    def failed(self, unit: Unit, failure: Failure, again: bool) -> None:
+        assert isinstance(unit, PointUnit)
+        self.log.event("point failed", point=unit.point.name, signature=failure.signature, again=again)
         if not again and not self._stopped and not failure.store_lost:
             try:
-                self._tell(work, PointState.FAILED, steps=work.steps, message=failure.message)
+                self._record(unit, PointState.FAILED, steps=unit.steps, message=failure.message)
             except OrchError as error:
                 self._stopped = str(error)
 
-    def tick(self, running: Sequence[Work], num_waiting: int) -> None:
-        self.heed_time()
+    def tick(self, running: Sequence[Unit], num_waiting: int) -> None:
+        self.check_deadline()
         self.log.flush()
-        under_way = sum(self._spent(work, work.steps) for work in running if isinstance(work, PointWork))
+        under_way = sum(self._spent(unit, unit.steps) for unit in running if isinstance(unit, PointUnit))
         self._progress.spent = self._history.spent + under_way
         self._display.show()
 
-    def turn(self, work: Work) -> Turn:
+    def turn(self, unit: Unit) -> Turn:
         return Turn.NOW
 
     def _say(self, text: str) -> None:
         self._display.say(text)
 
     def _show_counts(self) -> None:
-        told = self._history.told
+        results = self._history.results
         (tally,) = self._progress.tallies.values()
-        tally.done = sum(each.state in (PointState.FINISHED, PointState.PRUNED) for each in told)
-        tally.failed = sum(each.state is PointState.FAILED for each in told)
-        tally.running = len(self._flying)
-        self._progress.num_pruned = sum(each.state is PointState.PRUNED for each in told)
+        tally.done = sum(each.state in (PointState.FINISHED, PointState.PRUNED) for each in results)
+        tally.failed = sum(each.state is PointState.FAILED for each in results)
+        tally.running = len(self._running_points)
+        self._progress.num_pruned = sum(each.state is PointState.PRUNED for each in results)
         self._progress.spent = self._history.spent
-        for each in told:
+        for each in results:
             objective = self._question.objective
             if each.value is not None and (tally.best is None or objective.better(each.value, tally.best)):
                 tally.best, tally.best_label = each.value, describe_point(each.params)

@@ -1,7 +1,8 @@
-"""What a search varies: settings with the values they may take, as a user writes them. No Optuna."""
+"""The space of a search: the settings it varies and their values, parsed from what a user writes. Imports no Optuna."""
 
 import itertools
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,9 +17,9 @@ Params = dict[str, Value]
 """One point: a value for each varied setting."""
 
 DECADE = 10.0
-"""Ranges that span this much are searched by their logarithm."""
+"""Ranges that span at least this factor are searched by their logarithm."""
 DIGITS = 3
-"""A number drawn from a range is rounded to this many digits: more would say nothing."""
+"""A number drawn from a range is rounded to this many significant digits."""
 _SEEDS = {"init_seed": "--seeds", "data_seed": "--seeds"}
 _FORM = "write it like rank=1,2,4 or learning_rate=1e-4..1e-2"
 
@@ -32,7 +33,7 @@ class Dimension:
     low: float = 0.0
     high: float = 0.0
     whole: bool = False
-    """Whether a range is of whole numbers."""
+    """Whether the numbers of a range are whole."""
 
     @property
     def is_range(self) -> bool:
@@ -40,7 +41,7 @@ class Dimension:
 
     @property
     def is_ordered(self) -> bool:
-        """Whether it is a list of numbers that grow."""
+        """Whether it is a list of increasing numbers."""
         numbers = [value for value in self.values if not isinstance(value, (bool, str))]
         return not self.is_range and len(numbers) == len(self.values) and numbers == sorted(numbers)
 
@@ -49,14 +50,14 @@ class Dimension:
         return self.is_range and self.low > 0 and self.high / self.low >= DECADE
 
     def rounded(self, number: float) -> Value:
-        """A number within the range as a point has it."""
+        """Round a number of the range to the value that a point has."""
         if self.whole:
             return round(number)
         return min(max(float(f"{number:.{DIGITS}g}"), self.low), self.high)
 
     @property
     def ends(self) -> tuple[Value, ...]:
-        """All values of a list; both ends of a range."""
+        """All values of a list, or both ends of a range."""
         if not self.is_range:
             return self.values
         return (int(self.low), int(self.high)) if self.whole else (self.low, self.high)
@@ -67,6 +68,8 @@ class Dimension:
 
 @dataclass(frozen=True, slots=True)
 class Space:
+    """All settings that a search varies."""
+
     dimensions: tuple[Dimension, ...]
 
     def __getitem__(self, name: str) -> Dimension:
@@ -81,7 +84,7 @@ class Space:
         return not any(each.is_range for each in self.dimensions)
 
     def points(self, fixed: Mapping[str, Value] | None = None) -> Iterator[Params]:
-        """Every point of the lists and the ends of the ranges, of those with these values."""
+        """Yield every combination of the lists and the ends of the ranges that has the `fixed` values."""
         fixed = fixed or {}
         choices = [(fixed[each.name],) if each.name in fixed else each.ends for each in self.dimensions]
         return (dict(zip(self.names, values, strict=True)) for values in itertools.product(*choices))
@@ -91,7 +94,7 @@ class Space:
 
 
 def parse_space(texts: Sequence[str], task: str, model: str, fixed: Mapping[str, Any]) -> Space:
-    """What `--vary` says, or all that is wrong with it."""
+    """Parse the values of `--vary`, or raise one error that lists everything wrong with them."""
     hints = _hints(task, model)
     problems: list[str] = []
     dimensions: list[Dimension] = []
@@ -99,7 +102,7 @@ def parse_space(texts: Sequence[str], task: str, model: str, fixed: Mapping[str,
         name, equals, values = text.partition("=")
         name = name.strip().replace("-", "_")
         if not equals or not values.strip():
-            problems.append(f"--vary {text!r} says no values: {_FORM}")
+            problems.append(f"--vary {text!r} gives no values: {_FORM}")
         elif name in _SEEDS:
             problems.append(f"--vary {name}: every point is trained with the same seeds: set their number with --seeds")
         elif name not in hints:
@@ -114,7 +117,7 @@ def parse_space(texts: Sequence[str], task: str, model: str, fixed: Mapping[str,
             except ValueError as error:
                 problems.append(f"--vary {text!r}: {error}")
     if not texts:
-        problems.append(f"nothing is varied: say what with --vary; {_FORM}")
+        problems.append(f"nothing is varied: add --vary; {_FORM}")
     if problems:
         raise InvalidSettings(problems)
     return Space(tuple(dimensions))
@@ -140,7 +143,7 @@ def _dimension(name: str, text: str, hint: Any) -> Dimension:
     if not dots:
         values = tuple(_value(part.strip(), hint) for part in text.split(","))
         if len(set(values)) < len(values):
-            raise ValueError("a value stands twice: leave one out")
+            raise ValueError("a value is given twice: leave one out")
         if len(values) < 2:
             raise ValueError(f"one value is not varied: give more, or set --{name.replace('_', '-')} {text}")
         return Dimension(name, values)
@@ -159,20 +162,20 @@ def _value(text: str, hint: Any) -> Value:
             raise ValueError(f"{text!r} is neither yes nor no: use these")
         return known[text.lower()]
     try:
-        value = hint(text)
+        value: int | float | str = hint(text)
     except ValueError:
         raise ValueError(f"{text!r} is not a {'whole number' if hint is int else 'number'}: {_FORM}") from None
-    if hint is float and not abs(value) < float("inf"):
+    if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"{text!r} is not a number that can be used: {_FORM}")
     return value
 
 
 def canonical_point(params: Mapping[str, Value]) -> str:
-    """Equal for equal points."""
+    """Return a text that is equal for equal points."""
     return json.dumps(dict(params), sort_keys=True, separators=(",", ":"))
 
 
 def describe_point(params: Mapping[str, Value]) -> str:
-    """For people: rank 64, learning rate 0.001."""
+    """Describe a point for people, such as `rank 64, learning rate 0.001`."""
     texts = (f"{value:g}" if isinstance(value, float) else str(value) for value in params.values())
     return ", ".join(f"{name.replace('_', ' ')} {text}" for name, text in zip(params, texts, strict=True))

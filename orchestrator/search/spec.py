@@ -1,4 +1,4 @@
-"""What a search asks, and its identity: the same question goes on where it was left."""
+"""The question of a search, and its identity: asked again, the same question continues where it was stopped."""
 
 import hashlib
 import itertools
@@ -14,14 +14,14 @@ from orch.search.space import Space, parse_space
 from orch.sweeps.trial import TRAINER_REVISION, Trial, make_trial
 
 MOST_LOOKED_AT = 512
-"""So many points are looked at to find one that can be trained."""
+"""The number of points that are examined to find one that can be trained."""
 REDUCTION = 3
-"""At every rung about one in so many points goes on."""
+"""At every rung, about one in this many points continues."""
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """To find the smallest value of a setting at which the objective reaches a level."""
+    """The aim to find the smallest value of a setting at which the objective reaches a level."""
 
     name: str
     at_least: float
@@ -29,6 +29,8 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class SearchSpec:
+    """The question that a search answers."""
+
     task: str
     model: str
     fixed: Mapping[str, Any]
@@ -37,11 +39,11 @@ class SearchSpec:
     objective: Objective = field(default_factory=Objective)
     smallest: Level | None = None
     first_rung: int | None = None
-    """Training steps before a point may be pruned; nothing: a ninth of its steps. 0 prunes nothing."""
+    """Training steps before a point may be pruned; None means a ninth of its steps, and 0 prunes nothing."""
     sampler_seed: int = 0
 
     def trials(self, params: Mapping[str, Any]) -> list[Trial]:
-        """A point's, one for each seed; an error says why the point cannot be."""
+        """Return the trials of a point, one for each seed. It raises `OrchError` if its settings cannot be combined."""
         settings = {**self.fixed, **params}
         return [
             make_trial(self.task, self.model, **settings, init_seed=seed, data_seed=seed)
@@ -50,7 +52,7 @@ class SearchSpec:
 
     @property
     def example(self) -> Trial:
-        """A trial of the first point that can be trained; an error if there seems to be none."""
+        """A trial of the first point that can be trained. It raises `OrchError` if there seems to be none."""
         first: OrchError | None = None
         for params in itertools.islice(self.space.points(), MOST_LOOKED_AT):
             try:
@@ -62,7 +64,7 @@ class SearchSpec:
 
     @property
     def most_steps(self) -> int:
-        """The budget of a trial, the largest if it is varied."""
+        """The training steps of a trial; the largest number if it is varied."""
         if "steps" in self.space.names:
             return int(max(self.space["steps"].ends))
         return self.example.steps
@@ -81,7 +83,10 @@ class SearchSpec:
         return tuple(rungs)
 
     def problems(self) -> list[str]:
-        """Everything wrong with it, each as a sentence that names the remedy. Without a space, what can be said yet."""
+        """Return everything wrong with the question, each as a sentence that names the remedy.
+
+        Without a space, only what can be checked without one.
+        """
         problems = []
         if self.num_seeds < 1:
             problems.append(f"--seeds {self.num_seeds} is not enough: use 1 or more")
@@ -105,7 +110,7 @@ class SearchSpec:
         problems = []
         if not self.space[level.name].is_ordered:
             remedy = f"give --vary {level.name}=1,2,4"
-            problems.append(f"--smallest {level.name} needs a list of numbers that grow: {remedy}")
+            problems.append(f"--smallest {level.name} needs a list of increasing numbers: {remedy}")
         if not self.objective.maximised:
             metric = self.objective.metric
             problems.append(f"--smallest needs a metric that should be large, not {metric}: choose an accuracy")
@@ -113,7 +118,7 @@ class SearchSpec:
 
     @property
     def id(self) -> str:
-        """A hash of what is asked, defaults and revisions included: whatever would change an answer changes it."""
+        """A hash of everything that could change the answer, including defaults and revisions of the code."""
         return hashlib.sha256(json.dumps(self._identity(), sort_keys=True).encode()).hexdigest()[:10]
 
     def _identity(self) -> dict[str, Any]:
@@ -168,5 +173,5 @@ class SearchSpec:
 
 
 def canonical_trial(trial: Trial) -> dict[str, Any]:
-    """A trial's own settings, without its task and its model."""
+    """Return the settings of a trial without those of its task and its model."""
     return {name: value for name, value in trial.to_dict().items() if name not in ("task", "model")}

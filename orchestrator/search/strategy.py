@@ -1,44 +1,46 @@
-"""Which point to ask for next, given all that was told. Pure: the same history has the same answer."""
+"""Strategies: which point to train next, given the results so far. They keep no state of their own."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from orch.search.history import Point, PointState, Told
+from orch.search.history import Point, PointResult, PointState
 from orch.search.space import Params
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
-    """A point to be found: settings that it must have, the others are the sampler's to choose."""
+class NextPoint:
+    """The next point to train: the settings that are fixed. The sampler chooses the others."""
 
     fixed: Params = field(default_factory=dict)
     to_the_end: bool = False
-    """Train it without pruning, though it may have been pruned before."""
+    """Whether to train it without pruning; it may have been pruned before."""
 
 
 class Strategy(Protocol):
-    num_points: int
-    """At most so many."""
+    """Decides which points a search trains."""
 
-    def next(self, told: Sequence[Told], under_way: Sequence[Point]) -> Ask | None:
-        """What to ask for now; nothing while there is nothing to ask, or when all is known."""
+    num_points: int
+    """The largest number of points it may ask for."""
+
+    def next(self, results: Sequence[PointResult], under_way: Sequence[Point]) -> NextPoint | None:
+        """Return the next point to train; None if it depends on points under way, or if the answer is known."""
         ...
 
-    def pointless(self, point: Point, told: Sequence[Told]) -> str:
-        """Why training a point on would tell nothing; empty if it would."""
+    def pointless(self, point: Point, results: Sequence[PointResult]) -> str:
+        """Return why training a point further is useless; empty if it is not."""
         ...
 
 
 class Best:
-    """The best of so many points, wherever the sampler looks."""
+    """Finds the best of a number of points, all of which the sampler chooses."""
 
     def __init__(self, num_points: int):
         self.num_points = num_points
 
-    def next(self, told: Sequence[Told], under_way: Sequence[Point]) -> Ask | None:
-        num_taken = sum(each.state is not PointState.INVALID for each in told) + len(under_way)
-        return Ask() if num_taken < self.num_points else None
+    def next(self, results: Sequence[PointResult], under_way: Sequence[Point]) -> NextPoint | None:
+        num_taken = sum(each.state is not PointState.INVALID for each in results) + len(under_way)
+        return NextPoint() if num_taken < self.num_points else None
 
-    def pointless(self, point: Point, told: Sequence[Told]) -> str:
+    def pointless(self, point: Point, results: Sequence[PointResult]) -> str:
         return ""

@@ -1,7 +1,7 @@
-"""The part of a search that is Ray Tune's: OptunaSearch proposes, ASHA compares, the driver's workers train.
+"""The part of a search that is Ray Tune's: OptunaSearch proposes points, ASHA compares them, and workers train them.
 
-The sampler is made anew for every question it is asked, from the history alone, so that a search that was killed goes
-on as if it had not been.
+A new sampler is made from the history for every proposal, so that a search that was killed continues as if it had not
+been.
 """
 
 import hashlib
@@ -20,22 +20,30 @@ from orch.core.errors import OrchError
 from orch.running import driver
 from orch.running.failures import worth_another_try
 from orch.running.machines import Machines
-from orch.running.units import Work
-from orch.running.worker import Unit
-from orch.search.history import Point, PointState, Told
-from orch.search.point_run import PointRun
-from orch.search.points import Points, PointWork
+from orch.running.options import RunOptions
+from orch.running.run_state import RunState
+from orch.running.units import Unit
+from orch.search.history import Point, PointResult, PointState
+from orch.search.point_run import PointRequest, PointRun
+from orch.search.points import Points, PointUnit
 from orch.search.space import Dimension, Params, Space, Value
 from orch.search.spec import REDUCTION, SearchSpec
+from orch.store import Store
 
 
 def suggest(
-    question: SearchSpec, told: Sequence[Told], under_way: Sequence[Point], fixed: Mapping[str, Value], turn: int
+    question: SearchSpec,
+    results: Sequence[PointResult],
+    under_way: Sequence[Point],
+    fixed: Mapping[str, Value],
+    turn: int,
 ) -> Params:
-    """A point with these values, the others by Optuna's tree of Parzen estimators. `turn` tells apart the proposals
-    made of one history: they may be points that it knows."""
+    """Propose a point that has the `fixed` values; Optuna's tree-structured Parzen estimator chooses the others.
+
+    A proposal may be a point that is known already. Another `turn` gives another proposal from the same history.
+    """
     space = question.space
-    digest = hashlib.sha256(f"{question.sampler_seed} {len(told)} {len(under_way)} {turn}".encode()).digest()
+    digest = hashlib.sha256(f"{question.sampler_seed} {len(results)} {len(under_way)} {turn}".encode()).digest()
     sampler = optuna.samplers.TPESampler(seed=int.from_bytes(digest[:4], "big"))
     storage = optuna.storages.InMemoryStorage()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -47,8 +55,8 @@ def suggest(
         storage=storage,
         study_name=question.id,
     )
-    for each in told:
-        _tell(search, space, each)
+    for each in results:
+        _add_result(search, space, each)
     study = optuna.load_study(study_name=question.id, storage=storage)
     for point in under_way:
         study.enqueue_trial(_to_sampler(space, point.params))
@@ -61,19 +69,19 @@ def suggest(
     return {each.name: _from_sampler(each, proposed[each.name]) for each in space.dimensions}
 
 
-def _tell(search: OptunaSearch, space: Space, told: Told) -> None:
-    params = _to_sampler(space, told.params)
-    if told.state is PointState.FINISHED and told.value is not None:
-        search.add_evaluated_point(params, told.value)
-    elif told.state is PointState.PRUNED and told.validation is not None:
-        values = [value for _, value in told.rungs]
-        search.add_evaluated_point(params, told.validation, pruned=True, intermediate_values=values)
+def _add_result(search: OptunaSearch, space: Space, result: PointResult) -> None:
+    params = _to_sampler(space, result.params)
+    if result.state is PointState.FINISHED and result.value is not None:
+        search.add_evaluated_point(params, result.value)
+    elif result.state is PointState.PRUNED and result.validation is not None:
+        values = [value for _, value in result.rungs]
+        search.add_evaluated_point(params, result.validation, pruned=True, intermediate_values=values)
     else:
         search.add_evaluated_point(params, 0.0, error=True)
 
 
 def _distribution(dimension: Dimension) -> BaseDistribution:
-    """A list of numbers in order is its places, so that the sampler knows which values are neighbours."""
+    """Return the distribution of a setting. Increasing numbers become places, so that the sampler knows neighbours."""
     if dimension.is_ordered:
         return IntDistribution(0, len(dimension.values) - 1)
     if not dimension.is_range:
@@ -91,15 +99,16 @@ def _to_sampler(space: Space, params: Mapping[str, Value]) -> dict[str, Any]:
 def _from_sampler(dimension: Dimension, value: Any) -> Value:
     if dimension.is_range:
         return dimension.rounded(value)
-    return dimension.values[value] if dimension.is_ordered else value
+    found: Value = dimension.values[value] if dimension.is_ordered else value
+    return found
 
 
 class Rungs:
-    """ASHA's memory of what points scored at equal steps, and its verdict."""
+    """The accuracies of all points at equal steps, by which ASHA decides which points continue."""
 
     def __init__(self, rungs: Sequence[int], most_steps: int):
         self.steps = tuple(rungs)
-        self._judge = ASHAScheduler(
+        self._asha = ASHAScheduler(
             time_attr="step",
             metric="validation",
             mode="max",
@@ -111,117 +120,139 @@ class Rungs:
         self._seen: set[str] = set()
 
     def goes_on(self, key: str, step: int, value: float) -> bool:
-        """Whether a point that scores this at that step is among those that go on. Scores are remembered, the first of
-        a point at each rung."""
+        """Return whether a point with this accuracy at this step continues.
+
+        The accuracy is remembered: of each point, the first at each rung.
+        """
         if not self.steps:
             return True
-        nobody: Any = None
+        no_controller: Any = None
         trial: Any = SimpleNamespace(trial_id=key)
         if key not in self._seen:
             self._seen.add(key)
-            self._judge.on_trial_add(nobody, trial)
-        verdict = self._judge.on_trial_result(nobody, trial, {"step": step, "validation": value})
-        return verdict != TrialScheduler.STOP
+            self._asha.on_trial_add(no_controller, trial)
+        decision = self._asha.on_trial_result(no_controller, trial, {"step": step, "validation": value})
+        return decision != TrialScheduler.STOP
 
     def ended(self, key: str, value: float) -> None:
-        """A point that has ended before a rung is compared there as it ended."""
+        """Compare a point that has ended at all rungs: at those it did not reach, with its last accuracy."""
         for step in self.steps:
             self.goes_on(key, step, value)
 
 
-class PointsRun(driver.Run):
-    """Hands out points where a sweep hands out packs, and prunes them."""
+class PointsRun(RunState):
+    """A run that takes its units from a search, point by point, and prunes them."""
 
     listener: Points
 
     def __init__(
-        self, question: SearchSpec, rungs: Rungs, options: driver.RunOptions, machines: Machines, points: Points
+        self,
+        question: SearchSpec,
+        rungs: Rungs,
+        machines: Machines,
+        options: RunOptions,
+        points: Points,
+        store: Store,
+        driver_id: str,
     ):
-        super().__init__(deque(), options, machines, points)
+        super().__init__(deque(), machines, options, points, store, driver_id)
         self._question, self._rungs = question, rungs
 
     @property
     def exhausted(self) -> bool:
         return not self.queue and self.listener.nothing_left()
 
-    def next_work(self) -> Work | None:
+    def next_unit(self) -> Unit | None:
         try:
             return self.queue.popleft() if self.queue else self.listener.next_point()
-        except OrchError as lost:
-            self.broken = lost
+        except OrchError as store_error:
+            self.error = store_error
             return None
 
-    def unit(self, work: Work) -> Unit:
-        assert isinstance(work, PointWork)
+    def request(self, unit: Unit) -> PointRequest:
+        assert isinstance(unit, PointUnit)
         objective = self._question.objective
-        more = {
-            "objective": {"metric": objective.metric, "aggregate": objective.aggregate},
-            "known": work.known,
-            "rungs": self._rungs.steps,
-            "told_path": work.told_path,
-        }
-        unit: Any = {**super().unit(work), **more}
+        return PointRequest(
+            **super().request(unit),
+            objective={"metric": objective.metric, "aggregate": objective.aggregate},
+            known=unit.known,
+            rungs=self._rungs.steps,
+            result_path=unit.result_path,
+        )
+
+    def retries(self, unit: Unit) -> list[Unit]:
+        return [unit] if worth_another_try(unit.failures) else []
+
+    def is_pruned(self, tune_id: str, report: dict[str, Any]) -> bool:
+        """Return whether a point is pruned after a worker's report on it."""
+        unit = self._add_validations(tune_id, report)
+        unit.reason = unit.reason or self.listener.pointless(unit)
+        return bool(unit.reason)
+
+    def reported(self, tune_id: str, report: dict[str, Any]) -> None:
+        unit = self._add_validations(tune_id, report)
+        unit.steps |= report["steps"]
+        unit.begun = report["begun"]
+        super().reported(tune_id, report)
+        if not unit.open_trials and unit.validations:
+            self._rungs.ended(unit.point.key, unit.validations[max(unit.validations)])
+
+    def _add_validations(self, tune_id: str, report: dict[str, Any]) -> PointUnit:
+        unit = self.running_units[tune_id][1]
+        assert isinstance(unit, PointUnit)
+        for step, value in report["validations"]:
+            if step not in unit.validations:
+                unit.validations[step] = value
+                if not self._rungs.goes_on(unit.point.key, step, value) and not unit.point.to_the_end:
+                    unit.reason = unit.reason or f"behind others at step {step:,}"
         return unit
 
-    def pieces(self, work: Work) -> list[Work]:
-        return [work] if worth_another_try(work.history) else []
-
-    def is_pruned(self, tune_id: str, result: dict[str, Any]) -> bool:
-        work = self._take_note(tune_id, result)
-        work.reason = work.reason or self.listener.pointless(work)
-        return bool(work.reason)
-
-    def reported(self, tune_id: str, result: dict[str, Any]) -> None:
-        work = self._take_note(tune_id, result)
-        work.steps |= result["steps"]
-        work.begun = result["begun"]
-        super().reported(tune_id, result)
-        if not work.open_trials and work.validations:
-            self._rungs.ended(work.point.key, work.validations[max(work.validations)])
-
-    def _take_note(self, tune_id: str, result: dict[str, Any]) -> PointWork:
-        work = self.flying[tune_id][1]
-        assert isinstance(work, PointWork)
-        for step, value in result["validations"]:
-            if step not in work.validations:
-                work.validations[step] = value
-                if not self._rungs.goes_on(work.point.key, step, value) and not work.point.to_the_end:
-                    work.reason = work.reason or f"behind others at step {step:,}"
-        return work
-
     def ended(self, tune_id: str, error: bool) -> None:
-        work = self.flying[tune_id][1]
-        assert isinstance(work, PointWork)
+        unit = self.running_units[tune_id][1]
+        assert isinstance(unit, PointUnit)
         super().ended(tune_id, error)
-        if not error or not work.open_trials:
+        if not error or not unit.open_trials:
             try:
-                self.listener.ended(work, pruned=bool(work.open_trials))
-            except OrchError as lost:
-                self.broken = lost
+                self.listener.ended(unit, pruned=bool(unit.open_trials))
+            except OrchError as store_error:
+                self.error = store_error
 
 
 class _Pruning(FIFOScheduler):
+    """Lets Tune stop the points that the run prunes."""
+
     def __init__(self, run_id: str):
-        super().__init__()
+        initialise: Any = super().__init__  # Ray gives it no types
+        initialise()
         self._run_id = run_id
 
     def on_trial_result(self, controller: Any, trial: Any, result: dict[str, Any]) -> str:
         state = driver.RUNS[self._run_id]
         assert isinstance(state, PointsRun)
-        pruned = trial.trial_id in state.flying and state.is_pruned(trial.trial_id, result)
+        pruned = trial.trial_id in state.running_units and state.is_pruned(trial.trial_id, result)
         return TrialScheduler.STOP if pruned else TrialScheduler.CONTINUE
 
 
 class PointWorker(driver.Worker):
-    def open(self, unit: Any) -> Any:
-        return PointRun(unit)
+    """A worker process that trains points."""
+
+    def open(self, request: Any) -> Any:
+        return PointRun(request)
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
-        self.cleanup()  # a point that was pruned is left as another worker can take it up
+        self.cleanup()  # a pruned point is checkpointed, so that another worker can continue it
         return super().reset_config(new_config)
 
 
-def run(question: SearchSpec, rungs: Rungs, options: driver.RunOptions, machines: Machines, points: Points) -> None:
+def run(
+    question: SearchSpec,
+    rungs: Rungs,
+    machines: Machines,
+    options: RunOptions,
+    points: Points,
+    store: Store,
+    driver_id: str,
+) -> None:
     """Train points until there are no more or the listener says stop."""
-    state = PointsRun(question, rungs, options, machines, points)
-    driver.fit(state, PointWorker, _Pruning(options.driver_id))
+    state = PointsRun(question, rungs, machines, options, points, store, driver_id)
+    driver.fit(state, PointWorker, _Pruning(driver_id))

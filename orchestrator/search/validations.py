@@ -1,4 +1,4 @@
-"""Validation accuracy of a point as a whole, by training step: what points are compared by while they train."""
+"""Validation accuracy of a point as a whole, by training step. Points are compared by it while they train."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -10,8 +10,10 @@ Curve = Sequence[tuple[int, float]]
 
 
 def combined(curves: Sequence[Curve], objective: Objective, up_to: float = math.inf) -> list[tuple[int, float]]:
-    """Step and accuracy over the seeds, wherever every seed has been validated; one that ended before stays as it
-    ended. `up_to` is how far the slowest seed is that has not ended."""
+    """Combine the curves of the seeds: step and aggregated accuracy, from the first step that every seed has.
+
+    A seed that has ended counts with its last accuracy. `up_to` is the step of the slowest seed that has not ended.
+    """
     if not curves or not all(curves):
         return []
     first = max(curve[0][0] for curve in curves)
@@ -24,7 +26,10 @@ def combined(curves: Sequence[Curve], objective: Objective, up_to: float = math.
 
 
 def at_rungs(validations: Mapping[int, float], rungs: Sequence[int], has_ended: bool) -> list[tuple[int, float]]:
-    """What a point scored at each rung it came to, and at the last; a point that has ended keeps its last score."""
+    """Return the accuracy of a point at each rung it reached and at its last validation.
+
+    A point that has ended counts at later rungs with its last accuracy.
+    """
     if not validations:
         return []
     last = max(validations)

@@ -4,8 +4,8 @@ Below the root:
   trials/ curves/ attempts/ withdrawn/   tables, as parts: `<level>/<time>-<random>.parquet` (see `part`)
   checkpoints/ weights/                  `<trial id>.safetensors`
   drivers/                               `<driver id>.json`
-  sweeps/ code/                          what was asked for, and files of the user's that ask: `<digest>.json`
-  searches/                              `<search id>/`: what a search asked and was told (see `search.history`)
+  sweeps/ code/                          requested sweeps, and the user's files that define them: `<digest>.json`
+  searches/                              `<search id>/`: the points of a search and their results (see `search.history`)
   logs/                                  texts
   damaged/                               parts that could not be read, set aside
 """

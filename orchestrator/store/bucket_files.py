@@ -1,4 +1,4 @@
-"""A store's files in an object store: anything that a `pyarrow.fs` URI reaches."""
+"""The files of a store in an object store, at any URI that `pyarrow.fs` supports."""
 
 from orch.core.errors import StoreUnreachable
 from orch.store.crash_points import crash_point
@@ -7,6 +7,8 @@ from orch.store.files import reaching
 
 
 class RemoteFiles:
+    """Files below a URI. See `orch.store.files.Files` for what each method promises."""
+
     def __init__(self, uri: str):
         from pyarrow import fs
 
@@ -36,7 +38,8 @@ class RemoteFiles:
 
     def get(self, path: str) -> bytes:
         with reaching(self.location, "read"), self._fs.open_input_stream(self._full(path)) as stream:
-            return stream.read()
+            data: bytes = stream.read()
+        return data
 
     def delete(self, path: str) -> None:
         with reaching(self.location, "delete from"):
@@ -50,7 +53,7 @@ class RemoteFiles:
             self._fs.move(self._full(path), self._full(target))
 
     def sizes(self, folder: str) -> dict[str, int]:
-        """Object stores list in the order of names, page by page, which is the order that `Files.sizes` asks for."""
+        """Return the sizes. Object stores list by name, which is the order that `Files.sizes` asks for."""
         from pyarrow import fs
 
         with reaching(self.location, "read"):
@@ -63,7 +66,7 @@ class RemoteFiles:
         return found
 
     def _check_bucket(self) -> None:
-        """A bucket that is not there lists as empty; a misspelt name should not look like an empty store."""
+        """Raise an error if the bucket does not exist. It would be listed as empty, and a misspelt name must not be."""
         from pyarrow import fs
 
         if self._has_bucket:
@@ -87,11 +90,11 @@ class RemoteFiles:
         return None
 
     def sweep(self, folder: str) -> None:
-        """Nothing: an upload that was cut short never becomes visible."""
+        """Do nothing: an upload that was cut short never becomes visible."""
 
 
 def _in_one_put(uri: str) -> str:
-    """Asks for a small object to be sent in one request, where the default is the three of a multipart upload."""
+    """Return the URI with the option to send a small object in one request, not the three of a multipart upload."""
     if not uri.startswith("s3://") or "allow_delayed_open" in uri:
         return uri
     return f"{uri}{'&' if '?' in uri else '?'}allow_delayed_open=true"

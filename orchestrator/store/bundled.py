@@ -1,6 +1,6 @@
 """The results that ship with the package: the store named `bundled`, which can only be read.
 
-`orch bundle` makes it. The folder may belong to somebody else, or to a file system that nobody can write to.
+`orch bundle` makes it. Its folder may belong to another user, or be on a read-only file system.
 """
 
 from pathlib import Path
@@ -13,6 +13,8 @@ FOLDER = Path(__file__).parents[1] / "analysis" / BUNDLED
 
 
 class BundledFiles(LocalFiles):
+    """The files of the bundled store. Every method that would write raises `StoreReadOnly`."""
+
     def __init__(self) -> None:
         super().__init__(str(FOLDER), BUNDLED)
 
@@ -30,12 +32,12 @@ class BundledFiles(LocalFiles):
 
 
 def no_results(location: str) -> OrchError:
-    """For who looks at a store that is not there; where results came with orch, it points to them."""
+    """Return the error for a store that does not exist; it mentions the bundled results if there are any."""
     if location == BUNDLED:
         return OrchError("no results came with this installation of orch: run orch sweep, and name its --store")
     return OrchError(f"there are no results at {location}: check the name, or run orch sweep first{bundled_hint()}")
 
 
 def bundled_hint() -> str:
-    """What to add to such a message."""
+    """Return the part of a message that mentions the bundled results; empty if there are none."""
     return f"; --store {BUNDLED} has those that came with orch" if BundledFiles().exists() else ""

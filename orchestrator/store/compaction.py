@@ -1,8 +1,8 @@
 """Merging small parts into large ones, so that reading thousands of trials takes a few requests.
 
-Every order of events is safe, whoever dies when: the merged part is there for good before the first of those that it
-replaces is deleted, readers ignore parts that a present one replaces, and a fact that is there twice counts once. So
-two compactions at once are harmless too. What a compaction that died did not delete, the next one does.
+A process may die at any moment, and two compactions may run at once: the merged part is on disk before the first of
+those that it replaces is deleted, readers ignore parts that another one replaces, and duplicate rows count once. Parts
+that a compaction did not delete before it died are deleted by the next one.
 """
 
 from collections.abc import Iterator
@@ -14,11 +14,11 @@ from orch.store.crash_points import crash_point
 from orch.store.deduplication import unique
 from orch.store.part import LEVELS, DamagedPart, Part, encode, new_path
 from orch.store.schema_union import conform, union
-from orch.store.table_reader import Shelf
+from orch.store.table_reader import TableReader
 
 LARGE_BYTES = 128 << 20
 LARGE_ROWS = 1_000_000
-"""Parts of this size gain nothing from being merged again."""
+"""Parts of this size are not merged again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +26,9 @@ class CompactionReport:
     merged: int = 0
     """Parts that were merged into others."""
     written: int = 0
-    """Parts that they were merged into."""
+    """Parts that the merge wrote."""
     leftovers: int = 0
-    """Parts deleted that an earlier compaction had merged but not deleted."""
+    """Deleted parts that an earlier compaction had merged but not deleted."""
 
     def __add__(self, other: "CompactionReport") -> "CompactionReport":
         return CompactionReport(
@@ -36,63 +36,66 @@ class CompactionReport:
         )
 
 
-def compact(shelf: Shelf, min_parts: int) -> CompactionReport:
-    """Level by level, so that what is merged here can be merged on at once."""
-    shelf.files.sweep(shelf.table)
-    report = CompactionReport(leftovers=_delete_leftovers(shelf))
+def compact(reader: TableReader, min_parts: int) -> CompactionReport:
+    """Merge the parts of a table level by level, so that merged parts can be merged again at once."""
+    reader.files.sweep(reader.table)
+    report = CompactionReport(leftovers=_delete_leftovers(reader))
     for level in range(LEVELS - 1):
-        parts = [part for part in shelf.parts() if part.level == level and not _is_large(part, shelf)]
+        parts = [part for part in reader.parts() if part.level == level and not _is_large(part, reader)]
         if len(parts) >= max(min_parts, 2):
-            report += _merge(shelf, parts, level + 1)
+            report += _merge(reader, parts, level + 1)
     return report
 
 
-def _delete_leftovers(shelf: Shelf) -> int:
-    present = {part.path: part for part in shelf.parts()}
+def _delete_leftovers(reader: TableReader) -> int:
+    present = {part.path: part for part in reader.parts()}
     leftovers: dict[str, Part] = {}
     for part in present.values():
         if part.level:
             try:
-                replaced = shelf.footer(part).replaces & present.keys()
+                replaced = reader.footer(part).replaces & present.keys()
             except (FileNotFoundError, DamagedPart):
                 continue
-            # Nothing is deleted for the sake of a part that cannot be read to its end.
-            if replaced and any(contents for _, contents in shelf.load([part], None)):
+            # A part is deleted only if the one that replaces it can be read to its end.
+            if replaced and any(contents for _, contents in reader.load([part], None)):
                 leftovers |= {path: present[path] for path in replaced}
-    _delete(shelf, list(leftovers.values()))
+    _delete(reader, list(leftovers.values()))
     return len(leftovers)
 
 
-def _is_large(part: Part, shelf: Shelf) -> bool:
+def _is_large(part: Part, reader: TableReader) -> bool:
     if part.size >= LARGE_BYTES:
         return True
     try:
         # Reading ten thousand footers to find that single rows are small would cost more than merging them.
-        return part.level > 0 and shelf.footer(part).num_rows >= LARGE_ROWS
+        return part.level > 0 and reader.footer(part).num_rows >= LARGE_ROWS
     except (FileNotFoundError, DamagedPart):
         return False
 
 
-def _merge(shelf: Shelf, parts: list[Part], level: int) -> CompactionReport:
+def _merge(reader: TableReader, parts: list[Part], level: int) -> CompactionReport:
     report = CompactionReport()
-    for group, data in _groups(shelf, parts):
-        merged = unique(shelf.table, conform(shelf.table, shelf.schema, data, None))
+    for group, data in _groups(reader, parts):
+        merged = unique(reader.table, conform(reader.table, reader.schema, data, None))
         replaced = [part.path for part in group]
-        shelf.files.put(new_path(shelf.table, level), encode(shelf.table, shelf.schema, merged, replaced), kind="part")
+        data = encode(reader.table, reader.schema, merged, replaced)
+        reader.files.put(new_path(reader.table, level), data, kind="part")
         crash_point("compacted-written")
-        _delete(shelf, group)
+        _delete(reader, group)
         report += CompactionReport(merged=len(group), written=1)
     return report
 
 
-def _groups(shelf: Shelf, parts: list[Part]) -> Iterator[tuple[list[Part], pa.Table]]:
-    """Parts that together make a large one (the last group: what remains), with all their rows. Those that have
-    vanished meanwhile, because another compaction merged them, or are damaged are in no group."""
+def _groups(reader: TableReader, parts: list[Part]) -> Iterator[tuple[list[Part], pa.Table]]:
+    """Yield groups of parts that together make a large one, with all their rows; the last group is the remainder.
+
+    Parts that are damaged, or that another compaction has deleted in the meantime, are in no group.
+    """
     group: list[Part] = []
     tables: list[pa.Table] = []
     num_bytes = num_rows = 0
     for start in range(0, len(parts), 1024):
-        for part, contents in shelf.load(parts[start : start + 1024], None):
+        for part, contents in reader.load(parts[start : start + 1024], None):
             if contents is None:
                 continue
             group.append(part)
@@ -111,9 +114,9 @@ def _worth_merging(group: list[Part], tables: list[pa.Table]) -> Iterator[tuple[
         yield group, data
 
 
-def _delete(shelf: Shelf, parts: list[Part]) -> None:
+def _delete(reader: TableReader, parts: list[Part]) -> None:
     def delete(part: Part) -> None:
-        shelf.files.delete(part.path)
+        reader.files.delete(part.path)
         crash_point("compacting-deleting")
 
-    shelf.in_parallel(delete, parts)
+    reader.in_parallel(delete, parts)

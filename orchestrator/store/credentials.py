@@ -1,6 +1,6 @@
-"""Texts without the credentials that found their way into them.
+"""Hiding credentials in texts.
 
-What is written to a store is read by many, and a traceback or a location may quote an access key or a password.
+Many people read what is written to a store, and a traceback or a location may contain an access key or a password.
 """
 
 import os
@@ -38,7 +38,7 @@ _HARMLESS_PARAMETERS = {"endpoint_override", "scheme", "region"}
 
 
 def scrub(text: str) -> str:
-    """`text` with everything hidden that looks like a credential, or is one in this process's environment.
+    """Return `text` with everything hidden that looks like a credential, or is one in this process's environment.
 
     >>> scrub("cannot open s3://me:hunter2@bucket/runs?secret_key=abc&region=eu-west-1")
     'cannot open s3://***@bucket/runs?secret_key=***&region=eu-west-1'
@@ -54,7 +54,7 @@ def scrub(text: str) -> str:
 
 
 def redact(location: str) -> str:
-    """A store's location, fit to be shown: no user, no password, and of the parameters only those known to be harmless.
+    """Return a store's location without user, password and parameters, except those known to be harmless.
 
     >>> redact("s3://key:secret@bucket/runs?session_token=abc&endpoint_override=localhost:9000&scheme=http")
     's3://***@bucket/runs?session_token=***&endpoint_override=localhost:9000&scheme=http'

@@ -1,4 +1,4 @@
-"""One row for each fact: which of several rows counts."""
+"""Removing duplicate rows, and choosing the result that counts of several results of a trial."""
 
 from collections.abc import Sequence
 
@@ -13,13 +13,13 @@ _SLASH = pa.Array.from_buffers(pa.binary(1), 1, [None, pa.py_buffer(b"/")]).cast
 
 
 def unique(table: str, data: pa.Table) -> pa.Table:
-    """`data` without the rows that say the same as an earlier one (a retried write, two compactions at once)."""
+    """Return `data` without duplicates of earlier rows, which a retried write or two compactions at once leave."""
     data = _by_time(table, data)
     return _take(data, first_of_each(data, KEYS[table]))
 
 
 def standing(trials: pa.Table, withdrawn: pa.Table) -> pa.Table:
-    """The results that count: of each trial the first that was not withdrawn. A later one never replaces it."""
+    """Return the results that count: of each trial, the first that was not withdrawn."""
     trials = _by_time("trials", trials)
     if withdrawn.num_rows:
         trials = trials.filter(_not_among(trials, withdrawn))
@@ -27,7 +27,7 @@ def standing(trials: pa.Table, withdrawn: pa.Table) -> pa.Table:
 
 
 def standing_curves(curves: pa.Table, results: pa.Table, withdrawn: pa.Table) -> pa.Table:
-    """Of a finished trial the curve that led to its result; of others all that there is and was not withdrawn."""
+    """Return the curves that count: of a finished trial, the one of its result; of others, all not withdrawn."""
     firsts, inverse = _groups(_codes(curves, ("trial_id", "attempt_id")))
     each = curves.select(["trial_id", "attempt_id"]).take(numbers(firsts))
     finished = pc.is_in(each["trial_id"], value_set=_plain(results["trial_id"]))
@@ -38,7 +38,7 @@ def standing_curves(curves: pa.Table, results: pa.Table, withdrawn: pa.Table) ->
 
 
 def _not_among(data: pa.Table, others: pa.Table) -> pa.ChunkedArray:
-    """For each row, whether no row of `others` has its trial and attempt."""
+    """Return for each row whether no row of `others` has its trial and attempt."""
     return pc.invert(pc.is_in(_attempt_of_trial(data), value_set=_plain(_attempt_of_trial(others))))
 
 
@@ -47,7 +47,7 @@ def _attempt_of_trial(data: pa.Table) -> pa.ChunkedArray:
 
 
 def _by_time(table: str, data: pa.Table) -> pa.Table:
-    """Rows without a time come last."""
+    """Sort rows by time; those without a time come last."""
     time = TIMES[table]
     if time is None:
         return data
@@ -57,9 +57,9 @@ def _by_time(table: str, data: pa.Table) -> pa.Table:
 
 
 def first_of_each(data: pa.Table, keys: Sequence[str]) -> np.ndarray:
-    """The row numbers, ascending, of the first row with each combination of `keys`."""
+    """Return the numbers, ascending, of the first row with each combination of `keys`."""
     codes = _codes(data, keys)
-    if (codes[:-1] < codes[1:]).all():  # as trials are written, and far faster than sorting
+    if (codes[:-1] < codes[1:]).all():  # the order in which trials are written; this check is far faster than sorting
         return np.arange(len(codes))
     _, firsts = np.unique(codes, return_index=True)
     firsts.sort()
@@ -67,7 +67,7 @@ def first_of_each(data: pa.Table, keys: Sequence[str]) -> np.ndarray:
 
 
 def _groups(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The place of the first of each code, and for each code the place of its own among these."""
+    """Return the first place of each code, and for each row the index of its code among these."""
     changes = codes[:-1] != codes[1:]
     if (codes[:-1] <= codes[1:]).all():
         starts = np.concatenate([np.zeros(min(len(codes), 1), np.int64), np.flatnonzero(changes) + 1])
@@ -77,7 +77,7 @@ def _groups(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _codes(data: pa.Table, keys: Sequence[str]) -> np.ndarray:
-    """A number for each row, equal where all `keys` are equal."""
+    """Return a number for each row, equal where all `keys` are equal."""
     codes = np.zeros(data.num_rows, np.int64)
     for key in keys:
         encoded = pc.dictionary_encode(_plain(data[key]), null_encoding="encode")
@@ -99,5 +99,5 @@ def _take(data: pa.Table, rows: np.ndarray) -> pa.Table:
 
 
 def numbers(values: np.ndarray) -> pa.Array:
-    """`pa.array` would import pandas."""
+    """Convert integers to an Arrow array; `pa.array` would import pandas."""
     return pa.Array.from_buffers(pa.int64(), len(values), [None, pa.py_buffer(np.ascontiguousarray(values, np.int64))])

@@ -1,7 +1,7 @@
-"""Where a store's files are: one small interface over a local folder (`local`) and an object store (`remote`).
+"""The files of a store: one interface over a folder (`local_files`) and an object store (`bucket_files`).
 
-Paths are relative to the store's root, with `/` between their parts. `FileNotFoundError` is an answer, not a failure:
-another process may have deleted what was there a moment ago. Every other failure is one of our errors.
+Paths are relative to the store's root, with `/` between their parts. `FileNotFoundError` is an expected answer, because
+another process may have deleted the file a moment ago. Every other failure is raised as an `OrchError`.
 """
 
 import contextlib
@@ -16,39 +16,43 @@ from orch.store.credentials import scrub
 
 
 class Files(Protocol):
+    """The files of a store."""
+
     location: str
-    """Fit to be shown: without credentials."""
+    """The store's location without credentials, for messages."""
 
     def put(self, path: str, data: bytes, kind: str = "file") -> None:
-        """Create or replace a file. It is there as a whole or not at all, whenever this process dies, and when this
-        returns it is there for good. The crash points `<kind>-written` and `<kind>-renamed` are around that moment."""
+        """Create or replace a file atomically and durably.
+
+        The crash points `<kind>-written` and `<kind>-renamed` are just before and after it becomes visible.
+        """
 
     def get(self, path: str) -> bytes: ...
 
     def delete(self, path: str) -> None:
-        """Deleting what is not there is fine."""
+        """Delete a file, if it exists."""
 
     def move(self, path: str, target: str) -> None: ...
 
     def sizes(self, folder: str) -> dict[str, int]:
-        """The size of every file at any depth below `folder`, by path.
+        """Return the size of every file at any depth below `folder`, by path.
 
-        Folders are visited in the order of their names, each one after the whole of the one before. A file that moves
-        to a later folder meanwhile, by appearing there before it vanishes here, is thus never missed.
+        Folders are visited in the order of their names, one after the other. A file that moves to a later folder in the
+        meantime, and appears there before it disappears here, is thus never missed.
         """
 
     def exists(self) -> bool:
-        """Whether anything was ever written."""
+        """Return whether anything was ever written."""
 
     def local_path(self, path: str) -> str | None:
-        """Where this machine's programs can open the file, if they can."""
+        """Return the path at which programs on this machine can open the file; None if they cannot."""
 
     def sweep(self, folder: str) -> None:
-        """Remove what writers that died left behind in `folder`."""
+        """Remove temporary files that dead writers left in `folder`."""
 
 
 def open_files(location: str) -> Files:
-    """Opens nothing yet on a local file system, and creates nothing."""
+    """Return the files of a store at a location. Nothing is created."""
     from orch.store.bundled import BUNDLED, BundledFiles
     from orch.store.local_files import LocalFiles
 
@@ -65,14 +69,14 @@ def open_files(location: str) -> Files:
 
 @contextlib.contextmanager
 def reaching(location: str, what: str) -> Iterator[None]:
-    """Turns what the system says into a sentence that names the store and the remedy."""
+    """Turn system errors into an `OrchError` that names the store and the remedy."""
     try:
         yield
     except FileNotFoundError:
         raise
     except (OSError, ValueError) as error:
         if getattr(error, "errno", None) == errno.ESTALE:
-            # A network file system's word for a file that another machine has deleted.
+            # A network file system says this of a file that another machine has deleted.
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)) from None
         if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
             raise StoreFull(f"the store at {location} is full: free space, then run orch resume") from None

@@ -1,8 +1,8 @@
 """A part: an immutable Parquet file with some rows of one table.
 
 A worker writes parts of level 0; a compaction merges parts of one level into one part of the next, which names them in
-its footer (`orch.replaces`). So a row only ever moves from a level to a higher one, and is in the higher one before it
-leaves the lower: a listing of the levels in order finds every row, whatever happens meanwhile.
+its footer (`orch.replaces`). So a row only moves to higher levels, and is in the higher one before it leaves the lower.
+A listing of the levels in order therefore finds every row, even while a compaction runs.
 """
 
 import io
@@ -21,19 +21,21 @@ from orch.core.errors import StoreTooNew, UnknownName
 from orch.store.footer_rows import KEY, make_note
 
 SCHEMA_VERSION = 1
-"""Raise it when a column's meaning changes. A new column needs no new version: where it is missing it reads as null."""
+"""The version of the columns. Raise it when the meaning of a column changes; a new column is null in older parts."""
 LEVELS = 10
 _SMALL_ROWS = 1000
 
 
 class DamagedPart(Exception):
-    """Not Parquet, or no longer."""
+    """Raised for a part that is not, or no longer, valid Parquet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
+    """A file of a table."""
+
     path: str
-    """Below the store's root: `<table>/<level>/<name>`."""
+    """Its path below the store's root: `<table>/<level>/<name>`."""
     size: int
 
     @property
@@ -64,7 +66,7 @@ class Footer:
 
 
 def new_path(table: str, level: int) -> str:
-    """Unique, and later ones sort later."""
+    """Return a unique path for a new part. Paths of later parts sort later."""
     return f"{table}/{level}/{time.time_ns() // 1_000_000:013d}-{secrets.token_hex(6)}.parquet"
 
 
@@ -83,7 +85,7 @@ def encode(table: str, schema: pa.Schema, data: pa.Table, replaces: Sequence[str
         metadata["orch.replaces"] = json.dumps(list(replaces))
     options: dict[str, Any] = {"compression": "zstd", "write_page_checksum": True}
     if data.num_rows < _SMALL_ROWS:
-        # What makes large parts small makes small ones large, and three times slower to read.
+        # Compression and dictionaries make small parts larger, and three times slower to read.
         options |= {"compression": "none", "use_dictionary": False, "write_statistics": False, "store_schema": False}
     sink = io.BytesIO()
     with pq.ParquetWriter(sink, data.schema.remove_metadata(), **options) as writer:
@@ -102,7 +104,7 @@ def columns_checksum(schema: pa.Schema) -> int:
 
 
 def decode(source: Any, columns: Sequence[str] | None, location: str) -> Contents:
-    """The rows of a part, from its bytes or anything that pyarrow can read. Columns that it lacks are left out."""
+    """Read the rows of a part, from its bytes or anything that pyarrow can read. Columns that it lacks are left out."""
     try:
         with pq.ParquetFile(_readable(source), page_checksum_verification=True) as file:
             footer = _footer(file.metadata, location)
@@ -137,7 +139,7 @@ def _footer(metadata: pq.FileMetaData, location: str) -> Footer:
 
 
 def _damage_or(error: Exception) -> Exception:
-    """A system's error has a number and may pass; without one the bytes themselves make no sense."""
+    """Return `DamagedPart` for an error without a system error number, which is caused by the bytes themselves."""
     unsupported = isinstance(error, NotImplementedError) and not pa.Codec.is_available("zstd")
     if unsupported or isinstance(error, MemoryError) or getattr(error, "errno", None) is not None:
         return error

@@ -1,4 +1,4 @@
-"""Tables of differing schemas as one: columns are matched by name, and types widened where they differ."""
+"""Merging tables with different schemas: columns are matched by name, and types are widened where they differ."""
 
 from collections.abc import Iterable, Sequence
 
@@ -8,7 +8,7 @@ from orch.core.errors import UnknownName
 
 
 def union(tables: Iterable[pa.Table]) -> pa.Table | None:
-    """All rows. A column that a table lacks is null there; columns of different types get one that holds both."""
+    """Concatenate tables. A column that a table lacks is null there; columns of different types get a wider type."""
     alike: list[list[pa.Table]] = []
     for table in tables:
         for group in alike:
@@ -48,7 +48,7 @@ def conform(table: str, known: pa.Schema, data: pa.Table | None, columns: Sequen
 
 
 def _wider(one: pa.DataType, other: pa.DataType) -> pa.DataType:
-    """The type that holds both without loss (int64 for int32, anything for null); text if there is none."""
+    """Return a type that holds both without loss, such as int64 for int32; text if there is none."""
     if one.equals(other):
         return one
     try:

@@ -1,4 +1,4 @@
-"""The store: everything that was ever found out, in Parquet parts below one root. It forgets nothing."""
+"""The store: all results, curves and attempts, as Parquet parts below one root. Rows are never erased."""
 
 import datetime
 import json
@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from orch.core.errors import StoreUnreachable, UnknownName
-from orch.store.attempts import attempt_row
+from orch.store.attempts import checked_row
 from orch.store.bundled import BUNDLED
 from orch.store.columns import SCHEMAS, make_schemas
 from orch.store.compaction import CompactionReport, compact
@@ -21,7 +21,7 @@ from orch.store.files import open_files
 from orch.store.part import encode, new_path, to_table
 from orch.store.part_cache import PartCache
 from orch.store.schema_union import conform
-from orch.store.table_reader import Shelf
+from orch.store.table_reader import TableReader
 from orch.sweeps.definitions import Definitions, PartType
 from orch.sweeps.selection import COLUMNS, Results, rows_by_id
 
@@ -29,10 +29,9 @@ DEFAULT_STORE = "runs"
 
 
 class Store:
-    """Any number of processes on any machines may read, write and compact one store at once.
+    """A store of results. Any number of processes on any machines may read, write and compact it at once.
 
-    A finished trial is written by whoever finished it and stays as it is; of several results of one trial the first
-    counts. All methods may be called from several threads.
+    A result is never changed; of several results of one trial, the first counts. Methods may be called from any thread.
     """
 
     def __init__(self, location: str | os.PathLike[str] = DEFAULT_STORE, user_types: tuple[PartType, ...] = ()):
@@ -40,19 +39,19 @@ class Store:
         given = os.fspath(location)
         named = "://" in given or given == BUNDLED
         self.uri = given if named else os.path.abspath(os.path.expanduser(given))
-        """For handing on, to workers elsewhere too. It may hold credentials: show `location` instead."""
+        """The location to send to workers. It may contain credentials: show `location` instead."""
         self._files = open_files(given)
         cache = PartCache(self.location) if self._files.local_path("") is None else None
         schemas = make_schemas(user_types)
-        self._shelves = {table: Shelf(table, schema, self._files, cache) for table, schema in schemas.items()}
+        self._readers = {table: TableReader(table, schema, self._files, cache) for table, schema in schemas.items()}
         self._with_settings = {user_types: self}
         self._answers: dict[tuple[str, tuple[str, ...] | None], tuple[tuple[pa.Table, ...], pa.Table]] = {}
 
     @classmethod
     def open(cls, location: str | os.PathLike[str] = DEFAULT_STORE) -> "Store":
-        """The store in a folder or at a `pyarrow.fs` URI, such as `s3://bucket/folder`; or `bundled`.
+        """Open the store in a folder, at a `pyarrow.fs` URI such as `s3://bucket/folder`, or the one named `bundled`.
 
-        Creates nothing yet.
+        Nothing is created until something is written.
         """
         return cls(location)
 
@@ -65,7 +64,7 @@ class Store:
 
     @property
     def location(self) -> str:
-        """Fit to be shown: without credentials."""
+        """The location without credentials, for messages."""
         return self._files.location
 
     def __repr__(self) -> str:
@@ -78,7 +77,7 @@ class Store:
         return self._files.exists()
 
     def verify(self) -> None:
-        """Write, read back and delete a small file; an error says what is wrong."""
+        """Write, read back and delete a small file, and raise an error if that fails."""
         path, data = f"logs/probe-{secrets.token_hex(8)}", secrets.token_bytes(16)
         self._files.put(path, data)
         try:
@@ -92,41 +91,43 @@ class Store:
     # Rows
 
     def write(self, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Append rows as one part: all of them or, if this process dies, none."""
-        schema = self._shelf(table).schema
+        """Append rows as one part, so that all of them or none are written if this process dies."""
+        schema = self._reader(table).schema
         if rows:
-            rows = [attempt_row(row) for row in rows] if table == "attempts" else rows
+            rows = [checked_row(row) for row in rows] if table == "attempts" else rows
             self._files.put(new_path(table, 0), encode(table, schema, to_table(table, schema, rows)), kind="part")
 
     def write_trial(self, row: Mapping[str, Any], curves: Sequence[Mapping[str, Any]]) -> None:
-        """A finished trial. Its curves come first, so that a trial which is there has its curves."""
+        """Write a finished trial. Its curves are written first, so that every trial in the store has its curves."""
         self.write("curves", curves)
         crash_point("curves-written")
         self.write("trials", [row])
         crash_point("trial-written")
 
     def read(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
-        """The rows that count, each once: of each trial the first result that was not withdrawn, and its curves."""
+        """Read the rows that count, each once: of each trial, the first result that was not withdrawn."""
         sources = self._sources(table, columns)
         key = (table, None if columns is None else tuple(columns))
         before, answer = self._answers.get(key, ((), None))
         if answer is None or any(new is not old for new, old in zip(sources, before, strict=True)):
             answer = _answer(table, *sources)
-            answer = answer if columns is None else conform(table, self._shelves[table].schema, answer, columns)
+            answer = answer if columns is None else conform(table, self._readers[table].schema, answer, columns)
             self._answers[key] = (sources, answer)
         return answer
 
     def _sources(self, table: str, columns: Sequence[str] | None) -> tuple[pa.Table, ...]:
-        """All rows of the tables that an answer depends on, and of the table asked for last: a trial's curves are
-        written before the trial, so who then reads the curves has those of every trial."""
+        """Read all rows of the tables that an answer depends on.
+
+        Curves are read after trials and written before them, so that every trial that was read has its curves.
+        """
         if table not in ("trials", "curves"):
-            return (self._shelf(table).read(columns),)
-        trials = self._shelves["trials"].read(columns if table == "trials" else ("trial_id",))
-        withdrawn = self._shelves["withdrawn"].read()
-        return (trials, withdrawn) if table == "trials" else (trials, withdrawn, self._shelves["curves"].read(columns))
+            return (self._reader(table).read(columns),)
+        trials = self._readers["trials"].read(columns if table == "trials" else ("trial_id",))
+        withdrawn = self._readers["withdrawn"].read()
+        return (trials, withdrawn) if table == "trials" else (trials, withdrawn, self._readers["curves"].read(columns))
 
     def done(self) -> set[str]:
-        """The ids of the trials that need not be run."""
+        """Return the ids of the trials that have a result."""
         return set(self.read("trials", ("trial_id",))["trial_id"].to_pylist())
 
     def results(self) -> Results:
@@ -134,9 +135,9 @@ class Store:
         return Results(lambda: rows_by_id(self.read("trials", COLUMNS)) if self.exists() else {})
 
     def discard(self, trial_ids: Iterable[str], reason: str) -> int:
-        """Withdraw every result of these trials, so that they count as not run; the number of trials withdrawn.
+        """Withdraw every result of these trials, so that they count as not run. Return the number of trials withdrawn.
 
-        Nothing is erased. A result written later, by another attempt, counts again.
+        Nothing is erased. A result that another attempt writes later counts again.
         """
         wanted = set(trial_ids)
         trials, withdrawn = self._sources("trials", ("trial_id",))
@@ -150,18 +151,18 @@ class Store:
 
     def compact(self, table: str | None = None, min_parts: int = 16) -> CompactionReport:
         """Merge small parts into large ones wherever there are at least `min_parts` alike in size."""
-        shelves = self._shelves.values() if table is None else [self._shelf(table)]
-        return sum((compact(shelf, min_parts) for shelf in shelves), CompactionReport())
+        readers = self._readers.values() if table is None else [self._reader(table)]
+        return sum((compact(reader, min_parts) for reader in readers), CompactionReport())
 
-    def _shelf(self, table: str) -> Shelf:
-        if table not in self._shelves:
-            raise UnknownName("table", table, self._shelves)
-        return self._shelves[table]
+    def _reader(self, table: str) -> TableReader:
+        if table not in self._readers:
+            raise UnknownName("table", table, self._readers)
+        return self._readers[table]
 
     # Files
 
     def put_checkpoint(self, trial_id: str, data: bytes | os.PathLike[str] | str) -> None:
-        """From memory or from a local file. It replaces the one before as a whole or not at all."""
+        """Write the checkpoint of a trial, from memory or from a local file. It replaces the old one atomically."""
         self.put_bytes(f"checkpoints/{trial_id}.safetensors", _contents(data))
 
     def get_checkpoint(self, trial_id: str) -> bytes | None:
@@ -187,7 +188,7 @@ class Store:
             return None
 
     def list_json(self, folder: str) -> dict[str, Any]:
-        """The JSON files of a folder, by name without `.json`. A damaged one is left out."""
+        """Read the JSON files of a folder, by name without `.json`. Damaged files are left out."""
         found = {}
         for path in self.list_files(folder):
             if path.endswith(".json") and (value := self.get_json(path)) is not None:
@@ -204,7 +205,7 @@ class Store:
             return None
 
     def list_files(self, folder: str) -> list[str]:
-        """The paths of the files in a folder, such as `logs`, at any depth."""
+        """Return the paths of the files in a folder, such as `logs`, at any depth."""
         return sorted(self._files.sizes(_checked(folder)))
 
     def delete(self, path: str) -> None:

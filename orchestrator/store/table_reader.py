@@ -1,4 +1,4 @@
-"""One table's parts: finds them, reads those it has not read yet, and remembers what it read."""
+"""Reading a table: finds its parts, reads those it has not read yet, and keeps the rows in memory."""
 
 import contextlib
 import os
@@ -28,36 +28,38 @@ T = TypeVar("T")
 
 
 class StoreWarning(UserWarning):
-    """Something is wrong with a store that work can go on without."""
+    """A warning about damage to a store that does not prevent further work."""
 
 
 @dataclass
 class Kept:
-    """The rows of the parts read so far, one per fact. It only ever grows: parts do not change, and no row is lost."""
+    """The rows of all parts read so far, without duplicates. It only grows, because parts do not change."""
 
     data: pa.Table | None = None
     parts: set[str] = field(default_factory=set)
-    """Paths of all parts whose rows are here, present or long since merged into others."""
+    """Paths of all parts whose rows are here, including those that were merged into others since."""
 
 
-class Shelf:
+class TableReader:
+    """Reads one table of a store, and remembers what it has read."""
+
     def __init__(self, table: str, schema: pa.Schema, files: Files, cache: PartCache | None):
         self.table, self.schema, self.files = table, schema, files
         self._cache = cache
         self._kept: dict[tuple[str, ...] | None, Kept] = {}
         self._footers: dict[str, Footer] = {}
-        self._shunned: set[str] = set()
+        self._skipped: set[str] = set()
         self._lock = threading.RLock()
         self._workers = min(8, os.cpu_count() or 1) if cache is None else 32
 
     def parts(self) -> list[Part]:
         listed = self.files.sizes(self.table)
-        return [Part(path, size) for path, size in listed.items() if _is_part(path) and path not in self._shunned]
+        return [Part(path, size) for path, size in listed.items() if _is_part(path) and path not in self._skipped]
 
     def read(self, columns: Sequence[str] | None = None) -> pa.Table:
-        """Every row there is, those that do not count included; the same object as before while there are no new ones.
+        """Read every row, including those that do not count. The same object is returned while there are no new rows.
 
-        The columns are those asked for and those that identify a row; all if none are named.
+        The columns are those asked for and those that identify a row, or all if `columns` is None.
         """
         with self._lock:
             wanted = self._wanted(columns)
@@ -74,7 +76,7 @@ class Shelf:
         return tuple(dict.fromkeys([*KEYS[self.table], *([time_column] if time_column else []), *columns]))
 
     def passes(self) -> Iterator[int]:
-        """Tries at what another process may thwart by merging parts between our listing and our reading them."""
+        """Yield attempts at reading, which may fail because another process merges parts after we have listed them."""
         for attempt in range(_PASSES):
             yield attempt
             time.sleep(min(0.01 * attempt, 0.5))
@@ -83,12 +85,12 @@ class Shelf:
         )
 
     def _read_new(self, kept: Kept, wanted: tuple[str, ...] | None) -> bool:
-        """Whether everything that was listed could be read. Merged parts come first: they make others superfluous."""
+        """Read new parts, merged ones first, because they replace others. Return whether all could be read."""
         listed = self.parts()
         levels: dict[int, list[Part]] = {}
         for part in listed:
             levels.setdefault(part.level, []).append(part)
-        # What is read is remembered together with its rows or, if an error comes between, not at all.
+        # If an error is raised, neither the parts nor their rows are kept.
         known = set(kept.parts)
         complete, new, only_merged = True, [], 0 not in levels
         for level in sorted(levels, reverse=True):
@@ -102,7 +104,7 @@ class Shelf:
         if new or kept.data is None:
             rows = union([*([] if kept.data is None else [kept.data]), *new])
             data = conform(self.table, self.schema, rows, wanted)
-            # What a compaction wrote has every fact once.
+            # A merged part has no duplicates.
             kept.data = data if only_merged and len(new) == 1 and kept.data is None else unique(self.table, data)
         kept.parts = known
         if self._cache is not None and new:
@@ -110,7 +112,7 @@ class Shelf:
         return complete
 
     def _is_known(self, part: Part, known: set[str]) -> bool:
-        """A merged part holds nothing new for who has read all that was merged into it."""
+        """Return whether the rows of a part are known, as are those of a merged part whose inputs were all read."""
         if part.path in known:
             return True
         if part.level and known:
@@ -128,8 +130,8 @@ class Shelf:
         return self._footers[part.path]
 
     def load(self, parts: Sequence[Part], columns: Sequence[str] | None) -> list[tuple[Part, Contents | None]]:
-        """What is in each part; None if it has vanished. Damaged parts are set aside and left out."""
-        # A few parts are read as what they are; of many, the lines in their footers are far faster.
+        """Read the contents of each part; None if it has disappeared. Damaged parts are moved away and left out."""
+        # A few parts are read as Parquet; for many, the lines in their footers are far faster.
         known_columns = columns_checksum(self.schema) if len(parts) >= _MANY else None
 
         def load_one(part: Part) -> Contents | bytes | DamagedPart | None:
@@ -154,7 +156,7 @@ class Shelf:
         return good
 
     def _load(self, part: Part, columns: Sequence[str] | None, known_columns: int | None) -> Contents | bytes:
-        """A part's rows, or its lines if those of parts with such columns will do."""
+        """Return the rows of a part, or its lines if it has the columns with the checksum `known_columns`."""
         with reaching(self.files.location, "read"):
             source = self._source(part)
             if known_columns is not None and isinstance(source, bytes):
@@ -166,14 +168,14 @@ class Shelf:
             except DamagedPart:
                 if self._cache is None or self._cache.find(part) is None:
                     raise
-                # Perhaps only our copy is damaged.
+                # Perhaps only the cached copy is damaged.
                 self._cache.drop(part)
                 return decode(self._source(part), columns, self.files.location)
 
     def _parsed(
         self, loaded: Sequence[Contents | bytes | DamagedPart | None], columns: Sequence[str] | None
     ) -> Iterator[Contents | DamagedPart | None]:
-        """Lines as what they mean: parsed all at once, then each part's share of the rows."""
+        """Parse all lines at once, and replace those of each part with its rows."""
         lines = [each for each in loaded if isinstance(each, bytes)]
         known = [field.remove_metadata() for field in self.schema]
         schema = pa.schema([field for field in known if columns is None or field.name in columns])
@@ -210,8 +212,8 @@ class Shelf:
             except FileNotFoundError:
                 continue
             except Exception:
-                # A store that we may only read: leave the part where it is.
-                self._shunned.add(part.path)
+                # The store may be read-only: leave the part where it is.
+                self._skipped.add(part.path)
                 where = "left where it is"
             messages.append(f"{part.path} of the store at {self.files.location} is damaged and was {where} ({damage})")
         for message in messages:

@@ -16,7 +16,7 @@ _PROVENANCE = {column.name for column in PROVENANCE}
 
 
 def trial_row(result: Result, provenance: Mapping[str, Any]) -> dict[str, Any]:
-    """The row of `trials` for a result.
+    """Return the row of `trials` for a result.
 
     `provenance` has `attempt_id` and whatever else is known of `columns.PROVENANCE`; without `finished_at` it is now.
     """
@@ -70,7 +70,7 @@ def trial_row(result: Result, provenance: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def curve_rows(result: Result, attempt_id: str) -> list[dict[str, Any]]:
-    """The rows of `curves` for a result."""
+    """Return the rows of `curves` for a result."""
     identity = {"trial_id": result.trial.id, "attempt_id": attempt_id}
     return [identity | dataclasses.asdict(point) for point in result.curve]
 

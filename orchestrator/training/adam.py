@@ -1,7 +1,7 @@
 """Adam (Kingma and Ba, 2015) on stacked parameters: each trial has its own learning rate and moments.
 
-One pass over memory, by the kernel behind `torch.optim.Adam(fused=True)`, called once per learning rate. It takes each
-trial's tensors one by one, so the arithmetic is the same for a trial alone and in a stack.
+The fused kernel is called once per learning rate and takes one pass over memory. It takes each trial's tensors one by
+one, so that the arithmetic is the same for a trial alone and in a stack.
 """
 
 from collections.abc import Sequence
@@ -9,10 +9,14 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from orch.training.torch_compat import fused_adam_step
+
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 
 
 class StackedAdam:
+    """The optimiser of a stack of trials."""
+
     def __init__(self, parameters: Sequence[Tensor], learning_rates: Sequence[float]):
         self.first = [torch.zeros_like(parameter) for parameter in parameters]
         self.second = [torch.zeros_like(parameter) for parameter in parameters]
@@ -26,26 +30,23 @@ class StackedAdam:
             )
 
     def set_step(self, step: int) -> None:
-        """How many updates the moments have seen."""
+        """Set the number of updates that the moments have seen."""
         self._step.fill_(step)
 
     def update(self, gradients: Sequence[Tensor]) -> None:
+        """Update all parameters, given the gradient of each stack."""
         self._step.add_(1)
         # The kernel walks memory, not strides: a gradient laid out unlike its parameter would be misread.
         by_trial = list(zip(*(gradient.contiguous().unbind() for gradient in gradients), strict=True))
         for rate, trials, (parameters, first, second) in self._groups:
-            torch._fused_adam_(
+            fused_adam_step(
                 parameters,
                 [gradient for trial in trials for gradient in by_trial[trial]],
                 first,
                 second,
-                [],
                 [self._step] * len(parameters),
-                lr=rate,
+                learning_rate=rate,
                 beta1=BETA1,
                 beta2=BETA2,
-                weight_decay=0.0,
-                eps=EPSILON,
-                amsgrad=False,
-                maximize=False,
+                epsilon=EPSILON,
             )

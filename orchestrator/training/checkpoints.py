@@ -1,20 +1,20 @@
-"""Trained models and unfinished trials as files: safetensors, with all that is not a tensor as JSON in the header.
+"""Files of trained models and unfinished trials: safetensors, with everything but the tensors as JSON in the header.
 
-One file each, written aside and renamed, so that a crash leaves the old file or the new one and never half of one.
-No pickle: such a file can be read without running what is in it.
+Each is written atomically, so that a crash leaves the old file or the new one. Pickle is not used, because reading a
+pickle runs the code in it.
 """
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load, save, save_file
+from safetensors.torch import load, save
 from torch import Tensor
 
+from orch.core.atomic_write import write_atomically
 from orch.core.errors import DamagedFile
 from orch.models.network import Network, network_type
 from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
@@ -24,12 +24,12 @@ from orch.training.train import Snapshot
 
 
 def save_model(path: str | Path, result: Result) -> None:
-    """The trained weights, with the trial and its scores."""
+    """Save the trained weights, with the trial and its scores."""
     _write(path, result.parameters, _model_header(result))
 
 
 def load_model(path: str | Path, definitions: Definitions = BUILT_IN_DEFINITIONS) -> tuple[Network, Trial]:
-    """Return the trained network, ready to evaluate, and the trial it was trained in.
+    """Load a trained network, ready to evaluate, and the trial it was trained in.
 
     It maps tokens (1, B, T) and the position of each [EOI] (1, B) to logits (1, B, V): see `orch.tasks.sampling`.
     """
@@ -37,21 +37,23 @@ def load_model(path: str | Path, definitions: Definitions = BUILT_IN_DEFINITIONS
 
 
 def save_snapshot(path: str | Path, snapshot: Snapshot) -> None:
+    """Save an unfinished trial."""
     _write(path, *_snapshot_parts(snapshot))
 
 
 def load_snapshot(path: str | Path, definitions: Definitions = BUILT_IN_DEFINITIONS) -> Snapshot:
+    """Load an unfinished trial."""
     return _snapshot(*_read(path, needs=("trial", "step")), definitions)
 
 
 def snapshot_bytes(snapshot: Snapshot) -> bytes:
-    """A snapshot for a store, which may be no file system."""
+    """Return a snapshot as bytes, for a store."""
     tensors, header = _snapshot_parts(snapshot)
     return save(_contiguous(tensors), _metadata(header))
 
 
 def parse_snapshot(data: bytes, name: str, definitions: Definitions = BUILT_IN_DEFINITIONS) -> Snapshot:
-    """Return what `snapshot_bytes` was taken of; `name` is for the message if the bytes are damaged."""
+    """Return the snapshot that `snapshot_bytes` encoded. If the bytes are damaged, the error calls them `name`."""
     try:
         return _snapshot(*_parts(data), definitions)
     except (SafetensorError, ValueError, KeyError, TypeError) as error:
@@ -59,12 +61,12 @@ def parse_snapshot(data: bytes, name: str, definitions: Definitions = BUILT_IN_D
 
 
 def model_bytes(result: Result) -> bytes:
-    """A trained model for a store."""
+    """Return a trained model as bytes, for a store."""
     return save(_contiguous(result.parameters), _metadata(_model_header(result)))
 
 
 def parse_model(data: bytes, name: str, definitions: Definitions = BUILT_IN_DEFINITIONS) -> tuple[Network, Trial]:
-    """Return what `model_bytes` was taken of, as `load_model` does; `name` is for the message if it is damaged."""
+    """Return the network and the trial that `model_bytes` encoded; an error about damage calls the bytes `name`."""
     try:
         tensors, header = _parts(data)
     except (SafetensorError, ValueError, KeyError, TypeError) as error:
@@ -125,15 +127,7 @@ def _metadata(header: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _write(path: str | Path, tensors: Mapping[str, Tensor], header: Mapping[str, Any]) -> None:
-    path = Path(path)
-    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        save_file(_contiguous(tensors), aside, _metadata(header))
-        with open(aside, "rb") as written:
-            os.fsync(written.fileno())
-        os.replace(aside, path)
-    finally:
-        aside.unlink(missing_ok=True)
+    write_atomically(Path(path), save(_contiguous(tensors), _metadata(header)), durable=True)
 
 
 def _read(path: str | Path, needs: tuple[str, ...]) -> tuple[dict[str, Tensor], dict[str, Any]]:

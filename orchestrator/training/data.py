@@ -18,11 +18,12 @@ Step = tuple[Tensor, Tensor, Tensor]
 
 
 def training_data(trials: Sequence[Trial], sampler: Sampler) -> "FreshSamples | FixedSet":
+    """Return the training data of a stack of trials."""
     return (FixedSet if trials[0].train_examples else FreshSamples)(trials, sampler)
 
 
 class FreshSamples:
-    """New samples at every step. Drawn for many steps at a time, because a draw costs the same for one as for many."""
+    """New samples at every step. They are drawn for many steps at a time, because a draw has a fixed cost."""
 
     def __init__(self, trials: Sequence[Trial], sampler: Sampler):
         self._trials, self._sampler = trials, sampler
@@ -44,13 +45,14 @@ class FreshSamples:
 
         drawn = _per_trial(self._trials, draw)
         stacked = [
-            torch.stack([part.unflatten(0, (STEPS_PER_BLOCK, -1)) for part in parts], 1) for parts in _parts(drawn)
+            torch.stack([torch.unflatten(part, 0, (STEPS_PER_BLOCK, -1)) for part in parts], 1)
+            for parts in _parts(drawn)
         ]
         return list(zip(*(part.unbind() for part in stacked), strict=True))
 
 
 class FixedSet:
-    """A training set of given size, drawn once, visited in a new order at every epoch."""
+    """A training set of fixed size, drawn once, and visited in a new order at every epoch."""
 
     def __init__(self, trials: Sequence[Trial], sampler: Sampler):
         self._trials, self._sampler = trials, sampler
@@ -80,11 +82,11 @@ class FixedSet:
         shuffled = _per_trial(self._trials, shuffle)
         stacked = [torch.stack(parts) for parts in _parts(shuffled)]
         size = self._trials[0].batch_size
-        return list(zip(*(part.split(size, dim=1) for part in stacked), strict=True))
+        return list(zip(*(torch.split(part, size, dim=1) for part in stacked), strict=True))
 
 
 def _per_trial(trials: Sequence[Trial], draw: Callable[[int], Batch]) -> list[Batch]:
-    """A batch for every trial, by its data seed. Trials of one seed see the same data, drawn once."""
+    """Return a batch for every trial. Trials with the same data seed share the same data, which is drawn once."""
     drawn = {seed: draw(seed) for seed in {trial.data_seed for trial in trials}}
     return [drawn[trial.data_seed] for trial in trials]
 

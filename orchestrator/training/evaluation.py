@@ -12,13 +12,13 @@ from orch.sweeps.trial import Trial
 from orch.tasks.sampling import Batch, Sampler
 
 _TOKENS_AT_ONCE = 1 << 17
-"""On a GPU, which wants much at a time; and no more, so that models which hold all positions at once fit in memory."""
+"""Tokens per batch on a GPU: enough to keep it busy, and few enough for models that hold all positions at once."""
 _TOKENS_IN_CACHE, _STATES_IN_CACHE = 1 << 13, 1 << 11
-"""On a CPU: of a model that holds all positions at once, and samples of all stacked trials of one that steps."""
+"""Sizes that fit in a CPU's cache: tokens of a model that holds all positions at once, samples of a recurrent one."""
 
 
 class EvaluationSets:
-    """The samples a trial is measured on: drawn on the CPU, so that every device sees the same."""
+    """The samples a trial is evaluated on. They are drawn on the CPU, so that every device sees the same."""
 
     def __init__(self, trial: Trial, device: torch.device):
         self._trial, self._device = trial, device
@@ -35,14 +35,14 @@ class EvaluationSets:
 
 
 class Score(NamedTuple):
-    """Of one trial; `accuracy` is the plain share of right answers."""
+    """The score of one trial; `accuracy` is the share of right answers."""
 
     loss: float
     accuracy: float
 
 
 def evaluate(network: Network, batch: Batch) -> list[Score]:
-    """One score per stacked trial. The only place, with checkpoints, where training waits for the device."""
+    """Return the score of each stacked trial. Training waits for the device only here and in checkpoints."""
     K, losses, right = network.num_trials, [], []
     was_training = network.training
     network.eval()
@@ -53,13 +53,13 @@ def evaluate(network: Network, batch: Batch) -> list[Score]:
             losses.append(per_trial_loss(logits_KBV, target_KB))
             right.append(logits_KBV.argmax(-1) == target_KB)
     network.train(was_training)
-    # Over all samples at once, so that the sum does not depend on how they were parted.
+    # Over all samples at once, so that the sum does not depend on the size of the batches.
     loss_K, accuracy_K = (torch.cat(parts, dim=1).double().mean(1).tolist() for parts in (losses, right))
     return [Score(loss, accuracy) for loss, accuracy in zip(loss_K, accuracy_K, strict=True)]
 
 
 def per_trial_loss(logits_KBV: Tensor, target_KB: Tensor) -> Tensor:
-    """Cross-entropy of every sample, (K, B)."""
+    """Return the cross-entropy of every sample, (K, B)."""
     return cross_entropy(logits_KBV.flatten(0, 1), target_KB.flatten(), reduction="none").view(target_KB.shape)
 
 
@@ -71,4 +71,4 @@ def _in_parts(batch: Batch, network: Network) -> Iterable[Batch]:
         rows = max(64, _STATES_IN_CACHE // network.num_trials)
     else:
         rows = max(8, _TOKENS_IN_CACHE // num_tokens)
-    return (Batch(*parts) for parts in zip(*(part.split(rows) for part in batch), strict=True))
+    return (Batch(*parts) for parts in zip(*(torch.split(part, rows) for part in batch), strict=True))

@@ -1,6 +1,6 @@
-"""A training that trains nothing and imports no torch: for measuring the engine itself.
+"""A training that trains nothing and imports no torch, for measuring the engine itself.
 
-`ORCH_TRAINING=orch.training.simulated:open_training orch sweep …`, on a store of its own: its results are made up.
+`ORCH_TRAINING=orch.training.simulated:open_training orch sweep …` uses it. Its results are made up: use a new store.
 """
 
 from orch.sweeps.result import CurvePoint, Result, StopReason
@@ -8,7 +8,7 @@ from orch.sweeps.trial import Trial
 
 
 class Simulated:
-    """Done after one step, with the score of chance."""
+    """A training that ends after one step, with accuracy at chance."""
 
     def __init__(self, trials: list[Trial]):
         self.trials = trials

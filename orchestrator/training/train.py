@@ -1,7 +1,7 @@
-"""Training a pack: trials alike in all but learning rate and seeds, stacked in one program. One trial is a pack of one.
+"""Training a pack: trials that differ only in learning rate and seeds, stacked in one program. One trial is a pack too.
 
-A `Training` can stop after any step, be saved trial by trial, and go on in another process, alone or in other company,
-to the same numbers.
+A `Training` can stop after any step and be saved trial by trial. Each trial can continue in another process, alone or
+in another pack, to the same numbers.
 """
 
 import math
@@ -25,7 +25,7 @@ _KEPT_BYTES = 31 << 20
 
 @dataclass
 class Member:
-    """One trial on its way: everything about it that is not a tensor."""
+    """A trial in training: everything about it that is not a tensor."""
 
     trial: Trial
     curve: list[CurvePoint] = field(default_factory=list)
@@ -34,7 +34,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """All it takes to continue one trial elsewhere. Its data are a function of the seed and the step."""
+    """All it takes to continue one trial elsewhere. Its data follow from the seed and the step."""
 
     trial: Trial
     step: int
@@ -46,6 +46,8 @@ class Snapshot:
 
 
 class Training:
+    """A pack of trials in training."""
+
     def __init__(self, trials: Sequence[Trial], device: torch.device | str = "cpu"):
         for trial in trials:
             trial.check()
@@ -58,7 +60,7 @@ class Training:
 
     @classmethod
     def resume(cls, snapshots: Sequence[Snapshot], device: torch.device | str = "cpu") -> "Training":
-        """Go on from snapshots taken at the same step, whatever stacks they were taken from."""
+        """Continue from snapshots that were taken at the same step, from one pack or several."""
         assert len({snapshot.step for snapshot in snapshots}) == 1, "only trials at the same step can share a stack"
         training = cls.__new__(cls)
         members = [Member(each.trial, list(each.curve), each.seconds) for each in snapshots]
@@ -71,12 +73,12 @@ class Training:
 
     def _start(self, members: list[Member], device: torch.device | str, step: int) -> None:
         if len({member.trial.stackable() for member in members}) != 1:
-            raise InvalidSettings(["trials in one pack may differ only in learning rate and seeds: train these apart"])
+            raise InvalidSettings(["trials in one pack may differ only in learning rate and seeds: train these alone"])
         self.device = torch.device(device)
         # TF32 keeps three digits of a matrix product, and a recurrence multiplies its errors for 500 steps.
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-        # glibc gives freed memory of this kind back to the system, and a pack would have it mapped anew at every step.
-        # Having seen one free of the largest size that it learns from, it keeps as much.
+        # glibc returns large freed blocks to the system, and a pack would have them mapped again at every step. Once it
+        # has seen a block of the largest size that raises its threshold freed, it keeps such blocks.
         torch.empty(_KEPT_BYTES, dtype=torch.uint8)
         self.members = members
         self.step = self._began = step
@@ -106,8 +108,10 @@ class Training:
         return not self.members
 
     def advance(self, on_step: Callable[[int], None] | None = None, stop_at: int | None = None) -> bool:
-        """Train to the next validation, validate, and let finished trials leave with their result; or, short of that,
-        to `stop_at`. Whether it came to a validation."""
+        """Train to the next validation and remove finished trials with their results, or train only to `stop_at`.
+
+        Return whether a validation was reached.
+        """
         trial = self.members[0].trial
         due = min(self.step - self.step % trial.eval_every + trial.eval_every, trial.steps)
         until = due if stop_at is None else min(due, stop_at)
@@ -168,7 +172,7 @@ class Training:
             self.members = []
 
     def _test(self, leaving: dict[int, StopReason]) -> list[Result]:
-        """The results of trials that leave together: tested as a stack, on sets that are drawn once."""
+        """Return the results of trials that finish together. They are tested as a stack, on sets drawn once."""
         started = time.perf_counter()
         trial, network = self.members[0].trial, self.network
         if len(leaving) < len(self.members):
@@ -197,13 +201,13 @@ class Training:
         return results
 
     def _count_time(self, started: float) -> None:
-        """A trial is charged its share of the pack's time."""
+        """Add to each trial its share of the pack's time."""
         share = (time.perf_counter() - started) / len(self.members)
         for member in self.members:
             member.seconds += share
 
     def snapshot(self, position: int = 0) -> Snapshot:
-        """One trial as it stands, copied: training on does not change it."""
+        """Return a copy of one trial in its present state."""
         member = self.members[position]
 
         def copies(stacks: Sequence[torch.Tensor]) -> State:

@@ -11,7 +11,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import orch
 from orch.core.settings import field_types
 from orch.models import ModelConfig
 from orch.tasks import Task
@@ -30,7 +29,7 @@ _OLD_NAMES = {"orchestrator": "orch.…", "models": "orch.models", "tasks": "orc
 
 def import_problems(code: UserCode) -> list[str]:
     """Return a sentence for every import of a part of orch by the name of its folder, which is not an import name."""
-    package = Path(orch.__file__).parent
+    package = Path(__file__).parents[1]
     found = []
     for file, text in code.files:
         for module, line in imports(ast.parse(text), level=0):

@@ -30,7 +30,7 @@ class Sweeps:
         return Store.open(self.location)
 
     def start(self, *arguments: str, faults: list | None = None, **environment: str) -> subprocess.Popen:
-        more = {"ORCH_STORE": self.location, "PYTHONPATH": str(ROOT)} | environment
+        more = {"ORCH_STORE": self.location, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"} | environment
         if faults is not None:
             more |= {"ORCH_TRAINING": "tests.engine.faults:open_training", "ORCH_FAULTS": json.dumps(faults)}
         process = subprocess.Popen(

@@ -131,7 +131,7 @@ def test_an_interrupted_sweep_checkpoints_everything_and_goes_on_from_there(swee
     process.send_signal(number)
     output, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
-    assert "orch resume goes on" in output
+    assert "orch resume continues" in output
     unfinished = [row for row in sweeps.attempts("end") if row["outcome"] == "interrupted"]
     names = {path.stem for path in (sweeps.folder / "runs" / "checkpoints").iterdir()}
     assert {row["trial_id"] for row in unfinished} == names

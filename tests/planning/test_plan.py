@@ -3,8 +3,10 @@
 import dataclasses
 import datetime
 import json
+import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -60,6 +62,7 @@ def finish(store, trials, steps=None, seconds=10.0, device="cpu", accuracy=lambd
 def attempt(store, trial, minute, event, outcome=None):
     at = NOW + datetime.timedelta(minutes=minute)
     row = {"attempt_id": f"{trial.id}-{minute // 10}", "trial_id": trial.id, "event": event, "at": at}
+    row |= {"driver_id": "driver"}
     store.write("attempts", [row | ({} if outcome is None else {"outcome": outcome})])
 
 
@@ -129,6 +132,8 @@ def test_a_failure_is_forgotten_once_the_trial_was_tried_again(store, later):
     attempt(store, trial, 1, "end", "failed")
     for minute, event, outcome in reversed(later):
         attempt(store, trial, minute, event, outcome)
+    record = {"driver_id": "driver", "host": os.uname().nodename, "pid": os.getpid(), "started_at": "", "sweeps": ""}
+    store.put_json("drivers/driver.json", record | {"beat": time.time(), "claims": []})
     assert states(make_plan(["main"], "smoke", [], store))[trial.id] == TrialState.TO_DO
 
 

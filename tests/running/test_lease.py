@@ -7,8 +7,9 @@ import time
 
 import pytest
 
-from orch.running.lease import DEAD_AFTER_SECONDS, Lease, drivers
+from orch.running.lease import Lease
 from orch.store import Store
+from orch.store.drivers import DEAD_AFTER_SECONDS, read_drivers
 
 
 @pytest.fixture
@@ -26,17 +27,17 @@ def file_of(store, **values):
 
 def test_a_lease_is_seen_while_it_is_held_and_gone_afterwards(store):
     with Lease(store, "main at smoke scale"):
-        (seen,) = drivers(Store.open(store.uri))
+        (seen,) = read_drivers(Store.open(store.uri))
         assert seen.alive
         assert f"process {os.getpid()} on" in seen.description
-    assert drivers(store) == []
+    assert read_drivers(store) == []
 
 
 def test_a_driver_whose_process_is_gone_is_dead_at_once(store):
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     file_of(store, pid=ended.pid)
-    assert not drivers(store)[0].alive
+    assert not read_drivers(store)[0].alive
 
 
 @pytest.mark.skipif(not os.path.exists("/proc"), reason="needs /proc, which tells when a process began")
@@ -44,16 +45,16 @@ def test_a_driver_whose_number_another_process_was_given_is_dead(store):
     with Lease(store, "main at smoke scale") as lease:
         own = store.get_json(f"drivers/{lease.driver_id}.json")
     file_of(store, pid=os.getpid(), process_start=own["process_start"])
-    assert drivers(store)[0].alive
+    assert read_drivers(store)[0].alive
     file_of(store, pid=os.getpid(), process_start=str(int(own["process_start"]) - 1))
-    assert not drivers(store)[0].alive
+    assert not read_drivers(store)[0].alive
 
 
 def test_a_driver_elsewhere_is_dead_when_its_heart_has_not_beaten(store):
     file_of(store, host="elsewhere", pid=1)
-    assert drivers(store)[0].alive
+    assert read_drivers(store)[0].alive
     file_of(store, host="elsewhere", pid=1, beat=time.time() - DEAD_AFTER_SECONDS - 1)
-    assert not drivers(store)[0].alive
+    assert not read_drivers(store)[0].alive
 
 
 def test_what_another_live_driver_has_claimed_is_not_taken(store):
@@ -62,7 +63,7 @@ def test_what_another_live_driver_has_claimed_is_not_taken(store):
         assert lease.shared
         assert not lease.claim(["t1"])
         assert lease.claim(["t2"])
-        assert any("t2" in driver.claims for driver in drivers(store)), "a claim must be told at once"
+        assert any("t2" in driver.claims for driver in read_drivers(store)), "a claim must be told at once"
         file_of(store, host="elsewhere", pid=1, claims=[])
         assert lease.claim(["t1"])
 
@@ -70,4 +71,4 @@ def test_what_another_live_driver_has_claimed_is_not_taken(store):
 def test_a_half_written_file_is_nobody(store):
     store.put_bytes("drivers/half.json", b'{"driver_id": "ha')
     store.put_json("drivers/odd.json", {"pid": 3})
-    assert drivers(store) == []
+    assert read_drivers(store) == []

@@ -1,8 +1,8 @@
 """In which order a sweep runs what is missing."""
 
 from orch.planning.plan import make_plan
-from orch.running.packs import make_packs
 from orch.running.run_sweeps import _to_do
+from orch.running.units import make_packs
 
 
 def test_first_a_canary_of_every_model_and_task_then_the_longest_first():
@@ -23,9 +23,9 @@ def test_with_little_time_the_cheapest_come_first():
     todo = _to_do([make_plan(["main"], "laptop", ["model=lstm,bilinear"], None)])
     seconds = {planned.id: planned.seconds for planned in todo.values()}
     order = make_packs(todo.values(), "cpu", cheapest_first=True)
-    costs = [sum(seconds[trial.id] for trial in work.open_trials) for work in order]
+    costs = [sum(seconds[trial.id] for trial in unit.open_trials) for unit in order]
     assert costs == sorted(costs)
-    assert sorted(trial.id for work in order for trial in work.open_trials) == sorted(todo)
+    assert sorted(trial.id for unit in order for trial in unit.open_trials) == sorted(todo)
 
 
 def test_a_trial_that_two_requests_want_is_run_once():

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from orch.cli import main
-from orch.search.history import History, Point, PointState, Told, record_question
+from orch.search.history import History, Point, PointResult, PointState, record_question
 from orch.search.objective import Objective
 from orch.search.space import parse_space
 from orch.search.spec import Level, SearchSpec
@@ -49,8 +49,8 @@ def search_id(location):
     ]
     for number, (rank, state, more) in enumerate(facts, start=1):
         point = Point(number, {"rank": rank})
-        history.ask(point)
-        history.tell(point, Told(number, point.params, state, **more))
+        history.record_point(point)
+        history.record_result(point, PointResult(number, point.params, state, **more))
     return question.id
 
 
@@ -72,7 +72,7 @@ def test_all_that_cannot_be_meant_is_told_at_once(location):
     ("arguments", "message"),
     [
         ([], "--model and --task"),
-        ([*FACTORED], "say what with --vary"),
+        ([*FACTORED], "add --vary"),
         ([*FACTORED, "--vary", "rank=1,2", "--metric", "accuracy_500"], "nothing may be tuned on"),
         ([*FACTORED, "--vary", "rank=0,-1"], "leaves no factors"),
         ([*FACTORED, "--vary", "rank=1,2", "--store", "bundled"], "cannot be changed"),

@@ -36,7 +36,7 @@ def unit(store, trials=TRIALS, known=None, rungs=(20,)):
         "objective": {"metric": "accuracy_10", "aggregate": "mean"},
         "known": known or {},
         "rungs": rungs,
-        "told_path": TOLD,
+        "result_path": TOLD,
     }
 
 

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from orch.search.history import Point, PointState, Told
+from orch.search.history import Point, PointResult, PointState
 from orch.search.smallest import Smallest, compare
 
 RANKS = (1, 2, 4, 8, 16, 64, 128, 256, 512, 1024, 2048)
@@ -15,12 +15,12 @@ def smallest(ranks=RANKS, points=1):
 
 
 def told(number, rank, state=PointState.FINISHED, value=None, **params):
-    return Told(number, {"rank": rank, **params}, state, value=value)
+    return PointResult(number, {"rank": rank, **params}, state, value=value)
 
 
 def search(strategy, answer, num_workers=1, prune=lambda rank: False):
     """Play it: the points in the order they were trained, each with whether it was to the end, and the last word."""
-    known: dict[int, Told] = {}
+    known: dict[int, PointResult] = {}
     flying: list[Point] = []
     asked = []
     for number in itertools.count(1):

@@ -56,7 +56,7 @@ def test_everything_wrong_is_told_at_once_with_the_remedy():
             fixed={"width": 8},
         )
     messages = [
-        "says no values",
+        "gives no values",
         "did you mean 'rank'",
         "--seeds",
         "both varied and fixed",
@@ -65,7 +65,7 @@ def test_everything_wrong_is_told_at_once_with_the_remedy():
         "itself a list",
         "'ten' is not a whole number",
         "--batch-size 64",
-        "stands twice",
+        "given twice",
     ]
     assert len(caught.value.problems) == len(messages)
     for message, problem in zip(messages, caught.value.problems, strict=True):

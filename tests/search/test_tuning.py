@@ -1,6 +1,6 @@
 """Proposals and verdicts: Optuna and ASHA as a search uses them, without starting Ray."""
 
-from orch.search.history import Point, PointState, Told
+from orch.search.history import Point, PointResult, PointState
 from orch.search.space import parse_space
 from orch.search.spec import SearchSpec
 from orch.search.tuning import Rungs, suggest
@@ -13,7 +13,7 @@ QUESTION = SearchSpec(task="state_machine", model="factored", fixed={"width": 8}
 
 def told(number, rank, value, state=PointState.FINISHED):
     params = {"rank": rank, "learning_rate": 1e-3, "additive": "none"}
-    return Told(number, params, state, value=value, rungs=[(10, 0.3)])
+    return PointResult(number, params, state, value=value, rungs=[(10, 0.3)])
 
 
 HISTORY = [told(1, 8, 0.9), told(2, 1, None, PointState.PRUNED), told(3, 2, None, PointState.FAILED)]
@@ -40,7 +40,7 @@ def test_settings_that_must_be_so_are_and_the_sampler_chooses_the_others():
     assert suggest(QUESTION, [], [], whole, 0) == whole
 
 
-def test_the_sampler_learns_from_what_it_was_told():
+def test_the_sampler_learns_from_what_it_was_pruned():
     words = [told(number, rank, 1.0 if rank == 8 else 0.0) for number, rank in enumerate([1, 2, 4, 8] * 8)]
     ranks = [suggest(QUESTION, words, [], {}, turn)["rank"] for turn in range(20)]
     assert ranks.count(8) > 10

@@ -75,8 +75,8 @@ def test_an_error_halfway_through_a_read_hides_nothing_from_the_next(tmp_path, m
         write_example(store, seed)
         if seed == 2:
             store.compact(min_parts=2)
-    shelf = store._shelves["trials"]
-    load = shelf.load
+    reader = store._readers["trials"]
+    load = reader.load
 
     def fail_at_level_0(wanted, columns):
         if wanted[0].level == 0:
@@ -84,7 +84,7 @@ def test_an_error_halfway_through_a_read_hides_nothing_from_the_next(tmp_path, m
         return load(wanted, columns)
 
     with monkeypatch.context() as patch:
-        patch.setattr(shelf, "load", fail_at_level_0)
+        patch.setattr(reader, "load", fail_at_level_0)
         with pytest.raises(StoreUnreachable):
             store.done()
     assert store.done() == ids(range(4))
@@ -122,15 +122,15 @@ def test_a_part_merged_between_listing_and_reading_is_found_where_it_went(tmp_pa
     store, other = Store.open(tmp_path), Store.open(tmp_path)
     for seed in range(3):
         write_example(store, seed)
-    shelf = store._shelves["trials"]
-    list_parts = shelf.parts
+    reader = store._readers["trials"]
+    list_parts = reader.parts
 
     def list_then_lose():
         listed = list_parts()
         other.compact(min_parts=2)
         return listed
 
-    monkeypatch.setattr(shelf, "parts", list_then_lose)
+    monkeypatch.setattr(reader, "parts", list_then_lose)
     assert store.done() == ids(range(3))
     assert len(parts(tmp_path, "trials")) == 1
 
@@ -138,14 +138,14 @@ def test_a_part_merged_between_listing_and_reading_is_found_where_it_went(tmp_pa
 def test_a_part_deleted_by_another_machine_of_a_network_file_system_is_looked_for_again(tmp_path, monkeypatch):
     store = Store.open(tmp_path)
     write_example(store)
-    source, stale = store._shelves["trials"]._source, [OSError(errno.ESTALE, os.strerror(errno.ESTALE))]
+    source, stale = store._readers["trials"]._source, [OSError(errno.ESTALE, os.strerror(errno.ESTALE))]
 
     def stale_at_first(part):
         if stale:
             raise stale.pop()
         return source(part)
 
-    monkeypatch.setattr(store._shelves["trials"], "_source", stale_at_first)
+    monkeypatch.setattr(store._readers["trials"], "_source", stale_at_first)
     assert store.done() == ids([0])
     assert not stale
 

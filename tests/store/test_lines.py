@@ -9,7 +9,7 @@ import pytest
 from orch.core.errors import StoreTooNew
 from orch.store import SCHEMAS, Event, Store, StoreWarning, part
 from orch.store import footer_rows as lines
-from orch.store import table_reader as shelf
+from orch.store import table_reader as reader
 from orch.store.part import columns_checksum, encode, to_table
 from tests.store.example import START, everything, ids, parts, write_example
 from tests.store.test_damage import DAMAGE
@@ -28,7 +28,7 @@ def store(tmp_path):
 def as_parquet(store, monkeypatch):
     """Everything, read without the lines."""
     with monkeypatch.context() as patch:
-        patch.setattr(shelf, "_MANY", math.inf)
+        patch.setattr(reader, "_MANY", math.inf)
         return everything(Store.open(store.uri))
 
 
@@ -37,7 +37,7 @@ def no_parquet(*arguments, **options):
 
 
 def test_many_small_parts_are_read_without_parsing_their_footers(store, monkeypatch):
-    monkeypatch.setattr(shelf, "decode", no_parquet)
+    monkeypatch.setattr(reader, "decode", no_parquet)
     assert Store.open(store.uri).done() == ids(range(NUM_PARTS))
 
 

@@ -8,15 +8,15 @@ import torch
 from orch import models
 from orch.running.failures import TrialError
 from orch.running.run_sweeps import Request, find_trial, record, recorded_requests
-from orch.running.worker import DEFAULT_TRAINING, Unit, UnitRun
+from orch.running.worker import DEFAULT_TRAINING, UnitRequest, UnitRun
 from orch.store import Store
 from orch.training.checkpoints import load_model
 from orch.usercode import UserCode, codes_defining, make_catalogue
 from orch.usercode.stored_code import code_of_trial, put_code
 
 
-def unit_of(trial, store) -> Unit:
-    return Unit(
+def unit_of(trial, store) -> UnitRequest:
+    return UnitRequest(
         trials=[trial.to_dict()],
         attempts={trial.id: f"attempt at {trial.id}"},
         store=store.uri,

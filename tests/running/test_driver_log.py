@@ -7,13 +7,11 @@ import threading
 import pytest
 from click.testing import CliRunner
 
-import orch.running.log
-import orch.running.read_log
 from orch.cli import main
 from orch.core.errors import OrchError
+from orch.running import driver_log
+from orch.running.driver_log import StoreLog, follow_log, newest_driver, open_driver_log, read_log
 from orch.running.lease import Lease
-from orch.running.log import StoreLog
-from orch.running.read_log import follow_log, newest_driver, read_log
 from orch.store import Store
 
 
@@ -23,7 +21,7 @@ def store(tmp_path) -> Store:
 
 
 def leave_log(store: Store, driver_id: str, *events: str) -> None:
-    log = StoreLog(store, f"driver-{driver_id}")
+    log = open_driver_log(store, driver_id)
     for event in events:
         log.event(event)
     log.flush(now=True)
@@ -53,11 +51,11 @@ def test_a_driver_at_work_goes_before_one_that_wrote_later(store):
 
 
 def test_a_log_is_followed_until_its_driver_leaves_with_every_line_once(store, monkeypatch):
-    monkeypatch.setattr(orch.running.read_log, "FLUSH_SECONDS", 0.02)
-    monkeypatch.setattr(orch.running.log, "MOST_LINES", 5)
+    monkeypatch.setattr(driver_log, "FLUSH_SECONDS", 0.02)
+    monkeypatch.setattr(driver_log, "MAX_LINES", 5)
     seen: list[str] = []
     with Lease(store, "main") as lease:
-        log = StoreLog(store, f"driver-{lease.driver_id}")
+        log = open_driver_log(store, lease.driver_id)
         heard = threading.Semaphore(0)
 
         def follow() -> None:
@@ -87,4 +85,4 @@ def test_logs_are_printed_for_people_or_as_they_are_kept(store):
 
 
 def test_lines_for_people():
-    assert doctest.testmod(orch.running.read_log).failed == 0
+    assert doctest.testmod(driver_log).failed == 0

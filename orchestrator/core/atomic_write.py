@@ -1,0 +1,67 @@
+"""Writing a file as a whole or not at all, whenever the process or the machine dies."""
+
+import contextlib
+import errno
+import os
+import secrets
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+
+def write_atomically(
+    path: Path, data: bytes | Iterable[bytes], *, durable: bool = False, before_rename: Callable[[], None] | None = None
+) -> None:
+    """Create or replace a file: write a hidden file beside it, then rename that.
+
+    The hidden file is named `.<name>.<random>`, and removed if anything fails. With `durable`, missing folders are
+    created, and when this returns the file would survive a power cut. `before_rename` is called between the two steps.
+    """
+    aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        with open(aside, "wb", opener=_create_with_folders if durable else _create) as file:
+            file.writelines([data] if isinstance(data, bytes) else data)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        if before_rename is not None:
+            before_rename()
+        os.replace(aside, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            aside.unlink(missing_ok=True)
+        raise
+    if durable:
+        _sync_folder(path.parent)
+
+
+def make_folder_durably(folder: Path) -> None:
+    """Create a folder and its parents so that they survive a power cut, which would take their files with them."""
+    if folder.is_dir():
+        return
+    make_folder_durably(folder.parent)
+    folder.mkdir(exist_ok=True)
+    _sync_folder(folder.parent)
+
+
+def _create(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_EXCL, 0o666)
+
+
+def _create_with_folders(path: str, flags: int) -> int:
+    try:
+        return _create(path, flags)
+    except FileNotFoundError:
+        make_folder_durably(Path(path).parent)
+        return _create(path, flags)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        # Some network file systems cannot do this for a folder; they order the rename themselves.
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,78 @@
+"""The drivers that work on a store. Each keeps a file `drivers/<driver id>.json` with its heartbeat and its claims."""
+
+import os
+import time
+from dataclasses import dataclass
+
+from orch.store.store import Store
+
+DEAD_AFTER_SECONDS = 60.0
+"""A driver whose last heartbeat is older than this counts as dead."""
+_KEYS = ("driver_id", "host", "pid", "started_at", "sweeps", "beat")
+
+
+@dataclass(frozen=True)
+class DriverRecord:
+    """A driver as its file in the store describes it."""
+
+    driver_id: str
+    host: str
+    pid: int
+    started_at: str
+    sweeps: str
+    beat: float
+    """The time of its last heartbeat."""
+    claims: frozenset[str]
+    """Ids of the trials it is working on."""
+    process_start: str | None = None
+    """The kernel's start time of its process, because process ids are reused, most often after a restart."""
+
+    @property
+    def alive(self) -> bool:
+        if time.time() - self.beat > DEAD_AFTER_SECONDS:
+            return False
+        return self.host != os.uname().nodename or _process_runs(self.pid, self.process_start)
+
+    @property
+    def description(self) -> str:
+        return f"process {self.pid} on {self.host}, since {self.started_at} ({self.sweeps})"
+
+
+def read_drivers(store: Store) -> list[DriverRecord]:
+    """Return every driver that has a file in the store, alive or dead."""
+    found = []
+    for values in store.list_json("drivers").values():
+        try:
+            known = {key: values[key] for key in _KEYS}
+            claims = frozenset(values["claims"])
+            found.append(DriverRecord(**known, claims=claims, process_start=values.get("process_start")))
+        except (KeyError, TypeError):
+            continue
+    return found
+
+
+def live_drivers(store: Store) -> list[DriverRecord]:
+    """Return the drivers that are at work on the store now."""
+    return [driver for driver in read_drivers(store) if driver.alive]
+
+
+def _process_runs(pid: int, start: str | None) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    state, found_start = process_state(pid)
+    # A zombie has ended and only waits for its parent to collect it.
+    return state != "Z" and (start is None or found_start in (None, start))
+
+
+def process_state(pid: int) -> tuple[str | None, str | None]:
+    """Return the state letter and the start time of a process; None for both where the kernel does not say."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            fields = file.read().rpartition(")")[2].split()
+    except OSError:
+        return None, None
+    return fields[0], fields[19]

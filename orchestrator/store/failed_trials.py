@@ -1,0 +1,52 @@
+"""Which trials have failed: the one rule that plans, status, reports and bundles share."""
+
+from collections.abc import Container, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from orch.store.attempts import ENDED_WELL, LEFT_OFF, Event, Outcome
+from orch.store.drivers import live_drivers
+from orch.store.store import Store
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DECIDING = ("attempt_id", "trial_id", "driver_id", "event", "outcome", "at")
+LOST_DRIVER = {
+    "outcome": str(Outcome.LOST),
+    "error_signature": "lost driver",
+    "error_message": "the attempt never ended: its driver and worker are gone",
+}
+"""What an attempt counts as that started and did not end, once its driver is dead."""
+
+
+def failed_trials(store: Store, done: Container[str]) -> set[str]:
+    """Return the ids of the trials that have failed, given the ids of those that have a result."""
+    return set(failed_attempts(store, done))
+
+
+def failed_attempts(store: Store, done: Container[str], columns: Sequence[str] = ()) -> dict[str, list[dict[str, Any]]]:
+    """Return the failed attempts, oldest first, of every trial that has failed; `columns` are read besides.
+
+    A trial has failed if it has no result and its latest attempt went wrong. An attempt that started and did not end is
+    under way while its driver lives, and lost once its driver is dead. One that was interrupted or pruned did not fail.
+    """
+    if not store.exists():
+        return {}
+    table = store.read("attempts", list(dict.fromkeys([*_DECIDING, *columns])))
+    times = table["at"].cast("int64").to_pylist()  # numbers compare far faster than datetimes
+    rows = table.drop_columns("at").to_pylist()
+    ended = {row["attempt_id"] for row in rows if row["event"] == Event.END}
+    never_ended = any(row["attempt_id"] not in ended for row in rows)
+    alive = {driver.driver_id for driver in live_drivers(store)} if never_ended else set()
+    failed: dict[str, list[dict[str, Any]]] = {}
+    latest_failed: dict[str, bool] = {}
+    for at, row in sorted(zip(times, rows, strict=True), key=lambda each: (each[0], each[1]["event"] == Event.END)):
+        started_only = row["event"] == Event.START
+        if row["trial_id"] in done or (started_only and row["attempt_id"] in ended):
+            continue
+        if started_only:
+            row |= LOST_DRIVER
+        fine = row["driver_id"] in alive if started_only else row["outcome"] in ENDED_WELL | LEFT_OFF
+        latest_failed[row["trial_id"]] = not fine
+        if not fine:
+            failed.setdefault(row["trial_id"], []).append(row | {"at": _EPOCH + timedelta(microseconds=at)})
+    return {trial_id: attempts for trial_id, attempts in failed.items() if latest_failed[trial_id]}

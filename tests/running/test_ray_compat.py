@@ -1,0 +1,60 @@
+"""The private parts of Ray that the driver rests on. If a test fails after an upgrade, ray_compat must change."""
+
+import inspect
+
+import pytest
+import ray
+from ray.air.execution._internal.actor_manager import RayActorManager
+from ray.exceptions import NodeDiedError, OutOfMemoryError, RayActorError
+from ray.tune.execution.tune_controller import TuneController
+from ray.tune.experiment import Trial as TuneTrial
+from ray.tune.experiment import config_parser
+
+from orch.running import ray_compat
+
+
+def test_tune_still_has_the_timeout_that_patient_stops_sets():
+    """Otherwise workers are killed ten seconds after a sweep is stopped, before they have written their checkpoint."""
+    assert "self._actor_force_cleanup_timeout" in inspect.getsource(TuneController)
+
+
+def test_ray_still_prints_through_the_function_that_is_silenced():
+    """Otherwise Ray's messages about lost machines appear in the output of a sweep."""
+    original = ray._private.worker.print_to_stdstream
+    with ray_compat.no_ray_on_stdout():
+        assert ray._private.worker.print_to_stdstream is not original
+    assert ray._private.worker.print_to_stdstream is original
+
+
+@pytest.mark.parametrize(
+    ("loss", "expected"),
+    [(OutOfMemoryError("full"), ray_compat.KilledForMemory), (NodeDiedError("gone"), ray_compat.WorkerGone)],
+)
+def test_losses_of_workers_reach_tune_as_actor_errors(monkeypatch, loss, expected):
+    """Otherwise one worker killed for memory, or one lost node, ends the whole sweep."""
+    received = []
+    assert list(inspect.signature(RayActorManager._actor_task_failed).parameters) == [
+        "self",
+        "tracked_actor_task",
+        "exception",
+    ]
+    monkeypatch.setattr(RayActorManager, "_actor_task_failed", lambda self, task, exception: received.append(exception))
+    with ray_compat.losses_as_actor_errors():
+        RayActorManager._actor_task_failed(None, None, loss)
+        RayActorManager._actor_task_failed(None, None, ValueError("the trial's own"))
+    assert [type(error) for error in received] == [expected, ValueError]
+    assert isinstance(received[0], RayActorError)
+
+
+def test_tune_trials_can_be_created_with_an_id_of_our_own():
+    """Otherwise the driver cannot give Tune its units."""
+    assert callable(config_parser._make_parser)
+    parameters = inspect.signature(config_parser._create_trial_from_spec).parameters
+    assert list(parameters)[:2] == ["spec", "parser"]
+
+
+def test_tune_trials_still_keep_their_error_and_their_actor():
+    """Otherwise failures lose their traceback, and a worker that hangs cannot be ended."""
+    assert isinstance(TuneTrial.pickled_error_file, property)
+    assert callable(TuneTrial.get_error)
+    assert "self.ray_actor" in inspect.getsource(type(TuneTrial("stub", stub=True).temporary_state))
