@@ -108,10 +108,12 @@ def cells(scale, results):
 '''
 NAMES = """
 import json
+from orch.analysis.board import Board
 from orch.analysis.figures.line import make_line
-from orch.analysis.figures.plotted_cell import entries
+from orch.analysis.figures.plotted_cell import plotted_cells
 from orch.analysis.figures.sheet import families
-from orch.sweeps.registry import SWEEPS, resolve
+from orch.sweeps.catalogue import resolve
+from orch.sweeps.registry import SWEEPS
 from orch.sweeps.scales import SMOKE
 from orch.sweeps.selection import Results
 from tests.analysis.invented import invented_row
@@ -119,7 +121,7 @@ from tests.small import MODELS, small_trial
 
 cells = list(SWEEPS["last-symbol"].cells(SMOKE, Results.none()))
 finished = {trial.id: invented_row(trial.id, trial.learning_rate) for cell in cells for trial in cell.trials}
-found = entries(cells, finished)
+found = plotted_cells(map(Board(SMOKE, finished).join, cells))
 rows = families(make_line(entry, [1.0], [[0.5]]) for entry in found)
 print(json.dumps({
     "labels": [entry.label for entry in found],
