@@ -1,6 +1,7 @@
 """`ray up cluster/a100.yaml` against a stand-in for EC2, and the workers that Ray's autoscaler then starts."""
 
 import json
+import shutil
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -11,6 +12,8 @@ from tests.cluster.amazon import Amazon
 from tests.cluster.hosts import ROOT
 
 moto_server = pytest.importorskip("moto.server", reason="needs moto[server] for an EC2 server")
+if shutil.which("rsync") is None:
+    pytest.skip("ray up needs rsync", allow_module_level=True)
 
 
 @pytest.fixture(scope="module")
