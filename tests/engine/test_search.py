@@ -38,7 +38,7 @@ def under_way(sweeps: Sweeps) -> set[str]:
 
 
 def test_a_search_killed_halfway_completes_when_the_command_is_repeated(sweeps):
-    # The first point is so slow that it cannot end before the kill, nor in the moment that its worker outlives the driver.
+    # The first point is too slow to end before the kill, or in the moment that its worker outlives the driver.
     process = sweeps.start(*SMALLEST, faults=[["slow 1", {"width": 12}], ["slow 0.02", {}]])
     wait_for(lambda: sweeps.store.list_json("searches") and sweeps.store.done())
     wait_for(lambda: under_way(sweeps))
