@@ -1,6 +1,6 @@
-"""Our Mamba against transformers' CPU path on one core: the same weights, the same numbers, taking turns.
+"""Our Mamba compared with the CPU path of transformers, with equal weights and equal outputs, on one core.
 
-python benchmarks/mamba.py
+Usage: python benchmarks/mamba.py
 """
 
 import statistics
@@ -21,7 +21,7 @@ WIDTH, BATCH, TRAINING_TOKENS, EVALUATION_TOKENS = 256, 64, 12, 502
 VOCABULARY = Vocabulary(size=7, readable=7)
 
 Answer = Callable[[Tensor, Tensor], Tensor]
-"""Tokens (B, T) and ends (B) to logits (B, V)."""
+"""Maps tokens (B, T) and ends (B) to logits (B, V)."""
 
 
 def both(layers: int) -> tuple[tuple[nn.Module, Answer], tuple[nn.Module, Answer]]:

@@ -1,8 +1,8 @@
-"""What scheduling costs per trial: 400 trials that do nothing, ours beside two ways of using Ray Tune, in one run.
+"""Scheduling cost per trial: 400 trials that do nothing, with orch and with Ray Tune used in two ways, in one run.
 
-- ours: `orch sweep`'s driver with simulated trainings; rows, curves and attempts are written to a store;
+- ours: the driver of `orch sweep` with simulated training; rows, curves and attempts are written to a store;
 - Ray Tune, reused actors: a class trainable with `reset_config`, its loggers off, nothing written;
-- Ray Tune as it comes: a function trainable that imports torch, nothing written.
+- Ray Tune with its defaults: a function trainable that imports torch, nothing written.
 
 Usage: python benchmarks/overhead.py [num_trials]
 """
@@ -26,7 +26,7 @@ from orch.sweeps.trial import make_trial
 
 
 class Clock:
-    """A listener that only looks at the time."""
+    """A listener that records when the first trial started."""
 
     def __init__(self):
         self.first = None
@@ -69,7 +69,7 @@ class Reused(tune.Trainable):
         return True
 
 
-def as_it_comes(config):
+def import_torch_and_report(config):
     import torch
 
     tune.report({"loss": float(torch.zeros(()))})
@@ -98,16 +98,16 @@ if __name__ == "__main__":
     connected = time.perf_counter() - process_began
     whole, scheduling = ours(num_trials, machines)
     logging.disable(logging.WARNING)
-    reused = plain(Reused, num_trials // 4, reuse=True)  # with its per-trial loggers off, as ours are
+    reused = plain(Reused, num_trials // 4, reuse=True)  # without per-trial loggers, as for ours
     os.environ.pop("TUNE_DISABLE_AUTO_CALLBACK_LOGGERS")
     os.environ.pop("TUNE_MAX_PENDING_TRIALS_PG")
-    default = plain(as_it_comes, max(4, num_trials // 20), reuse=False)
+    default = plain(import_torch_and_report, max(4, num_trials // 20), reuse=False)
     disconnect()
     print(f"per trial, on {machines.description}; starting Ray took {connected:.1f} s")
     for name, count, seconds in (
         ("ours, from the start of the first trial to the last row", num_trials, scheduling),
         ("ours, the whole run of the driver", num_trials, whole),
         ("Ray Tune, reused actors", num_trials // 4, reused),
-        ("Ray Tune as it comes, importing torch", max(4, num_trials // 20), default),
+        ("Ray Tune with its defaults, importing torch", max(4, num_trials // 20), default),
     ):
         print(f"  {name:56} {1e3 * seconds:8.1f} ms   ({count} trials)   {seconds / scheduling:6.1f} x")

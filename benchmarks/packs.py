@@ -1,9 +1,8 @@
-"""What packs gain: trials per minute in packs of 1, 3 and 9, for every model that packs, on one core, in one run.
+"""Gain from packs: trials per minute in packs of 1, 3 and 9, for every model that packs, on one core, in one run.
 
-A trial is a short piece of an ordinary one: at width 64 of the laptop scale's, at width 256 of the paper scale's. It
-has its share of validations and final tests, so that their part of the time is what it is in a whole trial. Nine of
-them, three learning rates by three seeds, are trained one by one, by threes and all together; these take turns, and of
-each the fastest turn counts.
+A trial is a shortened one of the laptop scale (width 64) or the paper scale (width 256). Its validations and tests are
+shortened in the same proportion. Nine trials (three learning rates, three seeds) are trained one by one, in threes
+and all together. These take turns, and the fastest turn of each counts.
 
 Usage: python benchmarks/packs.py [--quick] [--figure packs.svg]
 """
@@ -37,7 +36,7 @@ SCALES: dict[int, Scale] = {64: LAPTOP, 256: PAPER}
 
 
 def trials(model: str, width: int, steps: int) -> list[Trial]:
-    """Nine that stack. A whole trial is tested at all lengths once; this piece, at its share of all their positions."""
+    """Return nine trials that can be packed, with tests shortened in proportion to their number of steps."""
     name, settings = MODELS[model]
     scale = SCALES[width]
     eval_every = min(scale.eval_every, steps)
@@ -78,7 +77,7 @@ def seconds(pack: list[Trial]) -> float:
 
 
 def measure(model: str, width: int, steps: int, turns: int) -> dict[int, float]:
-    """Trials per minute by pack size."""
+    """Return trials per minute by pack size."""
     nine = trials(model, width, steps)
     best = dict.fromkeys(SIZES, float("inf"))
     for _ in range(turns):
@@ -106,7 +105,7 @@ def draw(rates: dict[tuple[str, int], dict[int, float]]) -> Figure:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="width 64 only, in a single turn")
-    parser.add_argument("--figure", type=Path, help="where to write a figure; its suffix says what kind")
+    parser.add_argument("--figure", type=Path, help="file to write a figure to; the suffix decides the format")
     options = parser.parse_args()
     torch.set_num_threads(1)
     rates = {}

@@ -1,7 +1,7 @@
 """`orch plan` and `orch status` on more than 10,000 trials, 10,000 of them finished: wall clock of the process.
 
-The trials are the main table's at paper scale, with thirteen seeds instead of three; the store is compacted. Status is
-asked of a bucket, first with nothing cached on this machine, then again.
+The trials are the main table's at paper scale, with thirteen seeds instead of three; the store is compacted. Status
+reads a bucket, first with nothing cached on this machine, then again.
 
 Usage: python benchmarks/plan.py [REPETITIONS]
 """

@@ -1,7 +1,7 @@
-"""`orch query` from the shell on 10,000 finished trials and 1,000,000 curve rows; beside it pandas on the same files.
+"""`orch query` from the shell on 10,000 finished trials and 1,000,000 curve rows, compared with pandas.
 
-Both answer in a new process, so starting Python and importing libraries counts. The store is asked before compaction,
-with a file for every trial, and after it. pandas reads the files as they are: it does not look for results that were
+Both run in a new process, so starting Python and importing libraries counts. The store is read before compaction,
+with a file for every trial, and after it. pandas reads the files as they are: it does not remove results that were
 withdrawn, written twice or damaged.
 
 Usage: python benchmarks/query.py [REPETITIONS]
@@ -50,7 +50,7 @@ def compare(what: str, folder: Path, repetitions: int) -> None:
         num_files = len(list((folder / table).rglob("*.parquet")))
         print(
             f"{what}, {table} ({num_files:,} files): orch query {ours:.2f} s, pandas {theirs:.2f} s:"
-            f" {theirs / ours:.1f} x faster",
+            f" ratio {theirs / ours:.1f}",
             flush=True,
         )
 

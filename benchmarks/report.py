@@ -1,6 +1,6 @@
 """`orch report` from the shell on a store with every trial of the paper and more: 10,000 trials, 1,000,000 curve rows.
 
-The results are made up; what is measured is how long it takes to put them on a page.
+The results are invented. The time to write the page is measured.
 
 Usage: python benchmarks/report.py
 """
@@ -24,7 +24,7 @@ TRIALS, POINTS, AT_ONCE = 10_000, 100, 500
 
 
 def result_of(trial: Trial) -> Result:
-    """Scores that are a function of the trial, so that every run measures the same page."""
+    """Return scores computed from the trial id, so that every run measures the same page."""
     score = int(hashlib.sha256(trial.id.encode()).hexdigest()[:8], 16) / 16**8
     points = (
         CurvePoint(100 * n, score / n, score / n, min(1.0, score + n / POINTS), 0.1 * n) for n in range(1, POINTS + 1)
@@ -45,7 +45,7 @@ def write(store: Store, trials: list[Trial]) -> None:
 
 
 def fill(store: Store) -> None:
-    """What waits for the best learning rates of others comes second; other seeds make up the number."""
+    """Write all trials of the paper, then those that waited for best learning rates, then more seeds of main."""
     first = expand(["all"], PAPER, Results.none()).trials
     write(store, [each.trial for each in first.values()])
     both = expand(["all"], PAPER, store.results()).trials

@@ -1,4 +1,4 @@
-"""A stand-in for S3 on the loopback interface, in a process of its own, as the real one would be."""
+"""A simulated S3 server on the loopback interface, in a separate process."""
 
 import os
 import socket
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def s3_server(cache: str) -> Iterator[str]:
-    """The location of an empty store; what is read from it is cached below `cache`."""
+    """Yield the location of an empty store; parts read from it are cached below `cache`."""
     import boto3
 
     os.environ |= {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_EC2_METADATA_DISABLED": "true"}

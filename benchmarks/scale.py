@@ -1,7 +1,7 @@
-"""What one driver can hold: trials that do nothing, over eight Ray nodes of eight GPUs each, all on this machine.
+"""Capacity of one driver: trials that do nothing, on eight Ray nodes of eight GPUs each, all on this machine.
 
-Nothing trains and no worker imports torch: what is measured is the driver, Ray and the writes to the store. GPUs exist
-in name only. Prints the rate, the driver's memory before and after, and how many parts the store took.
+Nothing is trained and no worker imports torch: the driver, Ray and the writes to the store are measured. The GPUs are
+declared to Ray only. Prints the rate, the driver's memory before and after, and how many parts the store took.
 
 Usage: python benchmarks/scale.py [num_trials] [trials per pack]
 """
@@ -28,7 +28,7 @@ NODES, GPUS = 8, 8
 
 
 class Counting(Clock):
-    """Counts what the driver is told."""
+    """A clock that also counts the events of the driver."""
 
     def __init__(self):
         super().__init__()

@@ -1,6 +1,6 @@
-"""How long it takes to ask a store of 10,000 finished trials and 1,000,000 curve rows what it knows.
+"""Time to read a store of 10,000 finished trials and 1,000,000 curve rows.
 
-python benchmarks/store.py
+Usage: python benchmarks/store.py
 """
 
 import argparse
@@ -27,7 +27,7 @@ Rows = list[dict[str, Any]]
 
 
 def finished_trials() -> Iterator[tuple[dict[str, Any], Rows, Rows]]:
-    """Rows of `trials`, `curves` and `attempts`, trial by trial."""
+    """Yield rows of `trials`, `curves` and `attempts`, trial by trial."""
     models = ("bilinear", "factored", "lstm", "mamba", "transformer")
     for seed in range(TRIALS):
         trial = make_trial("modular_addition", models[seed % len(models)], init_seed=seed)
@@ -55,7 +55,7 @@ def finished_trials() -> Iterator[tuple[dict[str, Any], Rows, Rows]]:
 
 
 def fill(store: Store, single_trials: bool) -> None:
-    """As workers do, a part for every trial; or many rows to a part, which is faster to write."""
+    """Write all rows; `single_trials` writes a part for every trial, as workers do, which is slower."""
     trials: Rows = []
     curves: Rows = []
     attempts: Rows = []
@@ -81,7 +81,7 @@ def timed(what: str, action: Callable[[], Any]) -> Any:
 
 
 def ask(location: str) -> None:
-    """What `orch status` asks, in this process."""
+    """Time the reads of `orch status` in this process."""
     store = timed("open", lambda: Store.open(location))
     done = timed("done()", store.done)
     outcomes = timed("attempts: outcome", lambda: store.read("attempts", ("attempt_id", "outcome")))

@@ -1,10 +1,10 @@
-"""One training step of the full bilinear model: ours against the paper's equation written out, on one core, in one run.
+"""One training step of the full bilinear model, compared with the paper's equation written out, on one core.
 
-Everything is timed side by side and in turn, after outputs and gradients were found equal:
-- literal: `einsum("ijk,bk,bj->bi")` at every time step, with torch.optim.Adam as it comes;
+All take turns, after outputs and gradients were found equal:
+- literal: `einsum("ijk,bk,bj->bi")` at every time step, with torch.optim.Adam by default;
 - compiled: the same through torch.compile (where a C++ compiler is found);
 - floor: the token table's three matmuls and Adam, with no recurrence at all;
-- torch.nn.LSTM of the same width, as a yardstick.
+- torch.nn.LSTM of the same width, for comparison.
 
 Usage: python benchmarks/training_step.py [--quick]
 """
@@ -27,7 +27,7 @@ WIDTH = 256
 
 
 def literal_logits(weights: dict[str, torch.Tensor], tokens_BT: torch.Tensor, padding: int) -> torch.Tensor:
-    """Eq. 2 of the paper, one position after another, the state brought to RMS 1."""
+    """Evaluate Eq. 2 of the paper one position after another, with states normalised to RMS 1."""
     h_BH = weights["initial_state"].expand(len(tokens_BT), -1)
     for token_B in tokens_BT.unbind(1):
         x_BD = weights["embedding"][token_B.clamp(max=padding - 1)]
@@ -69,7 +69,7 @@ class Ours:
 
 
 class Floor:
-    """What no way of running the recurrence can avoid: the table forward, its two gradients, and Adam."""
+    """The work that every implementation has to do: the table, its two gradients, and Adam."""
 
     def __init__(self, trial: Trial):
         readable = trial.vocabulary.readable
@@ -137,7 +137,7 @@ def compare(modulus: int, quick: bool) -> None:
             compiled = Literal(trial, fused=True, compiled=True)
             compiled.step(batches(0))
             sides["literal, compiled, fused Adam"] = compiled.step
-        except Exception as error:  # no compiler on this machine: torch names many kinds of error for it
+        except Exception as error:  # no compiler: torch raises many kinds of error for it
             print(f"(torch.compile is left out: {type(error).__name__})")
     slow = 2 if quick else 5
     repetitions = {name: slow if name.startswith("literal") else 20 for name in sides}

@@ -1,4 +1,4 @@
-"""A real browser without a screen. Tests that need one say so and are skipped where there is none."""
+"""A headless browser. Tests that need one are skipped where none is installed."""
 
 import shutil
 import subprocess
@@ -30,7 +30,7 @@ def _run(*arguments: str) -> str:
 
 
 def rendered(page: Path) -> str:
-    """What the browser makes of a page, scripts and all, as HTML."""
+    """Return the HTML of a page after its scripts have run."""
     return _run("--dump-dom", page.as_uri())
 
 

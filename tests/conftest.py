@@ -3,8 +3,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from orch.sweeps.catalogue import Catalogue
+from tests.sweeps.catalogue import catalogue_with
+
 RAY = ("engine/", "cluster/", "analysis/test_report.py")
-"""Tests that start Ray and therefore run one at a time, with no other test beside them."""
+"""Tests that start Ray and therefore run one at a time."""
 NOT_RAY = ("cluster/test_check.py", "cluster/test_launcher.py")
 """Files in the folders of `RAY` that do not start it."""
 
@@ -22,3 +25,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _one_thread():
     """Keep torch to one thread, so that two test processes do not compete for the cores."""
     torch.set_num_threads(1)
+
+
+@pytest.fixture
+def dependent() -> Catalogue:
+    """Return a catalogue with the sweep `dependent`, whose trials depend on results."""
+    return catalogue_with("dependent")

@@ -6,21 +6,16 @@ import sys
 
 import pytest
 import torch
-from click.testing import CliRunner
 
 from orch.cli import main
 from orch.training.checkpoints import load_model
+from tests.command_line import orch
+from tests.new_process import command_imports
 
 QUICK = [
     *("--width", "16", "--steps", "20", "--eval-every", "10", "--validation-samples", "64"),
     *("--test-samples", "32", "--test-length", "40", "--curve-lengths", "10,40"),
 ]
-
-
-def orch(*arguments, expect=0):
-    result = CliRunner().invoke(main, list(arguments))
-    assert result.exit_code == expect, result.output
-    return result
 
 
 def commands():
@@ -36,14 +31,8 @@ def test_every_command_has_help_that_ends_with_an_example(command):
 
 @pytest.mark.parametrize("arguments", [["--help"], *[[command, "--help"] for command in commands()]])
 def test_help_imports_nothing_heavy(arguments):
-    code = (
-        "import sys; from orch.cli import main\n"
-        f"try: main({arguments!r})\nexcept SystemExit: pass\n"
-        "heavy = {'torch', 'ray', 'transformers', 'numpy', 'pyarrow', 'pandas', 'rich', 'duckdb', 'matplotlib'}\n"
-        "print(sorted(heavy & set(sys.modules)), file=sys.stderr)"
-    )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stderr.strip() == "[]"
+    heavy = {"torch", "ray", "transformers", "numpy", "pyarrow", "pandas", "rich", "duckdb", "matplotlib"}
+    assert command_imports(arguments, heavy) == set()
 
 
 def test_an_unknown_command_suggests_the_nearest():
@@ -61,7 +50,7 @@ def test_matched_models_have_the_published_counts():
     assert all(row["parameters"] == row["published"] for row in rows)
 
 
-def test_models_refuses_what_cannot_be():
+def test_models_refuses_unknown_tasks_and_impossible_settings():
     assert "did you mean 'dihedral'" in orch("models", "--task", "dihedrl", expect=2).output
     assert "width 255 is odd" in orch("models", "--width", "255", expect=2).output
 
@@ -141,7 +130,7 @@ def test_bad_input_gets_one_sentence_with_a_remedy(arguments, message):
     assert "Traceback" not in result.stderr
 
 
-def test_a_fixed_training_set_is_trained_on_for_a_thousand_epochs_unless_told(monkeypatch):
+def test_a_fixed_training_set_is_trained_on_for_a_thousand_epochs_by_default(monkeypatch):
     from orch.cli.train import resolve_trial
 
     trial = resolve_trial("rnn", "dihedral", None, None, {"train_examples": 100})
@@ -149,7 +138,7 @@ def test_a_fixed_training_set_is_trained_on_for_a_thousand_epochs_unless_told(mo
     assert resolve_trial("rnn", "dihedral", 7, 3, {"train_examples": 100}).steps == 6
 
 
-def test_the_seed_sets_both_seeds():
+def test_the_seed_option_sets_the_seeds_of_initialisation_and_data():
     from orch.cli.train import resolve_trial
 
     trial = resolve_trial("rnn", "dihedral", 7, None, {})
@@ -173,7 +162,7 @@ train_step = training.Training._train_step
 def interrupted(self):
     train_step(self)
     if self.step == 18:
-        os.kill(os.getpid(), signal.SIGINT)  # Ctrl-C, in the middle of things
+        os.kill(os.getpid(), signal.SIGINT)  # Ctrl-C in the middle of training
 if sys.argv.pop(1) == "interrupt":
     training.Training._train_step = interrupted
 main()

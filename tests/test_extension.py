@@ -1,4 +1,4 @@
-"""A model is a folder, a task a file, an experiment a file: nothing else changes when one is added."""
+"""Adding a model, a task or an experiment means adding its files; no other file changes."""
 
 import json
 import os
@@ -166,7 +166,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return run
 
 
-def test_listings_show_what_was_added(run: Run) -> None:
+def test_listings_show_the_added_model_task_and_experiment(run: Run) -> None:
     listed = {name: json.loads(run("-m", "orch", name, "--json")) for name in ("models", "tasks", "sweeps")}
     assert _row(listed["models"], "model", "summing")["about"] == "adds up embeddings"
     assert _row(listed["tasks"], "task", "last_symbol")["classes"] == 5

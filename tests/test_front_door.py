@@ -1,4 +1,4 @@
-"""`import orch`: light, complete, and understood by type checkers."""
+"""`import orch` is fast, exports the documented names, and is understood by type checkers."""
 
 import ast
 import doctest
@@ -10,16 +10,13 @@ from pathlib import Path
 import pytest
 
 import orch
+from tests.new_process import modules_imported, run_python
 
 ROOT = Path(__file__).parents[1]
 PROMISED = {
     "Cell", "ModelConfig", "Network", "OrchError", "PerTrial", "Scale", "Store", "Task", "Trial", "__version__", "load",
     "make_trial", "setting", "train",
 }  # fmt: skip
-
-
-def in_a_new_process(program: str) -> str:
-    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
 
 
 def test_importing_orch_loads_nothing_beyond_the_standard_library():
@@ -31,17 +28,15 @@ loaded = {name.partition(".")[0] for name in set(sys.modules) - before}
 print(*sorted(loaded - sys.stdlib_module_names))
 print(*[name for name in sys.modules if name.startswith("orch.")])
 """
-    assert in_a_new_process(program).splitlines() == ["orch", ""]
+    assert run_python(program).splitlines() == ["orch", ""]
 
 
 def test_settings_trials_and_errors_need_no_torch_no_ray_and_no_pyarrow():
     program = """
-import sys
 import orch
 orch.make_trial("modular_addition", "rnn"), orch.Cell, orch.Scale, orch.OrchError, orch.setting, orch.load
-print(*sorted({"torch", "ray", "pyarrow", "pandas", "matplotlib"} & set(sys.modules)))
 """
-    assert in_a_new_process(program).strip() == ""
+    assert modules_imported(program, {"torch", "ray", "pyarrow", "pandas", "matplotlib"}) == set()
 
 
 def test_every_exported_name_resolves_and_is_completed_in_a_shell():
@@ -68,7 +63,7 @@ def test_type_checkers_see_the_same_names_from_the_same_modules():
 
 
 @pytest.mark.thorough
-def test_mypy_knows_what_orch_exports_and_refuses_what_it_does_not(tmp_path):
+def test_mypy_knows_the_exported_names_and_refuses_others(tmp_path):
     program = tmp_path / "program.py"
     program.write_text("import orch\nreveal_type(orch.load)\nreveal_type(orch.train)\norch.lode\n")
     mypy = [sys.executable, "-m", "mypy", str(program)]
@@ -83,7 +78,7 @@ def test_the_examples_of_the_package_run():
     assert doctest.testmod(orch).failed == 0
 
 
-def test_train_trains_a_trial_here_and_returns_its_result():
+def test_train_trains_a_trial_in_this_process_and_returns_its_result():
     few = {"validation_samples": 8, "test_samples": 8, "curve_lengths": (10,)}
     trial = orch.make_trial("modular_addition", "rnn", width=8, steps=2, eval_every=1, test_length=20, **few)
     result = orch.train(trial)

@@ -1,4 +1,4 @@
-"""The wheel: complete, light to start, and at home beside folders of the same names."""
+"""The wheel is complete, starts fast, and works in a folder that has packages with the names of ours."""
 
 import importlib.util
 import os
@@ -19,7 +19,7 @@ WRONG = "raise SystemExit('the wrong package was imported')\n"
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    """The wheel, built from a copy of what git tracks or would track."""
+    """Build the wheel from a copy of the files that git tracks or would track."""
     folder = tmp_path_factory.mktemp("wheel")
     source = folder / "source"
     tracked = subprocess.run(
@@ -68,7 +68,7 @@ def whole_environment(wheel, tmp_path_factory):
 
 @pytest.fixture
 def crowded(tmp_path):
-    """A folder of somebody's own code, with the names of our folders, which fails if any of it is imported."""
+    """Make a folder of user code with the names of our folders, which fails if any of it is imported."""
     for name in ("models", "analysis", "cluster", "orchestrator"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text(WRONG)

@@ -28,10 +28,10 @@ def union(tables: Iterable[pa.Table]) -> pa.Table | None:
 
 
 def conform(table: str, known: pa.Schema, data: pa.Table | None, columns: Sequence[str] | None) -> pa.Table:
-    """Return `data` with every known column, described, then those that are not known; or with just `columns`."""
+    """Return `data` with every known column, described, then the others by name; or with just `columns`."""
     data = pa.Table.from_batches([], known) if data is None else data  # `empty_table` would import pandas
     fields = {field.name: field for field in [*data.schema, *known]}
-    fields = {name: fields[name] for name in dict.fromkeys([*known.names, *data.column_names])}
+    fields = {name: fields[name] for name in dict.fromkeys([*known.names, *sorted(data.column_names)])}
     for name in columns or ():
         if name not in fields:
             raise UnknownName(f"column of {table}", name, fields)

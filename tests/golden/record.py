@@ -1,7 +1,7 @@
-"""Records the golden values: what a few training steps of every model and task give.
+"""Records the golden values: losses and accuracies after a few training steps of every model and task.
 
 Run it (`make golden`) after a change of numerics that raised the revision of what it changed. Values and ids whose
-revision is unchanged are never overwritten: the tests that compare them are there to ask why they moved.
+revision is unchanged are never overwritten: if they change, a test fails.
 """
 
 import json
@@ -20,7 +20,7 @@ IDS = Path(__file__).with_name("ids.json")
 
 
 def measure(trial: Any) -> list[float]:
-    """The mean loss of ten steps, the validation loss after them, and a long test: all that numerics can change."""
+    """Train, and return every number that numerics can change: training and validation losses, and test accuracies."""
     from orch.training.train import train
 
     result = train(trial)
@@ -29,7 +29,7 @@ def measure(trial: Any) -> list[float]:
 
 
 def cases() -> dict[str, Any]:
-    """Every model on one task, every task with one model; larger learning rate, so that steps show."""
+    """Return every model on one task and every task with one model, at a learning rate that makes steps visible."""
     found = {f"model/{name}": small_trial(name, learning_rate=1e-3) for name in MODELS}
     return found | {
         f"task/{name}": small_trial("rnn", task=name, learning_rate=1e-3) for name in sorted(tasks.REGISTRY)

@@ -1,4 +1,4 @@
-"""Numerics may change only together with a revision: otherwise old results would stand as answers to new questions."""
+"""Numerics may change only with a new revision; otherwise stored results would be mixed with different new ones."""
 
 import json
 

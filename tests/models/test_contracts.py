@@ -1,4 +1,4 @@
-"""What every model promises. A model added to the registry is tested here without being named."""
+"""The contract of every model. A model added to the registry is tested here without being named."""
 
 import pytest
 import torch
@@ -46,7 +46,7 @@ def test_the_config_counts_the_parameters_the_network_has(name):
 
 
 @every_model
-def test_nothing_after_the_end_of_input_is_read(name):
+def test_tokens_after_the_end_of_input_do_not_matter(name):
     task = tasks.REGISTRY["modular_addition"](modulus=5)
     network = make(name, task).eval()
     tokens, end = draw(task)
@@ -102,7 +102,7 @@ def test_a_models_name_is_its_folder(name):
     assert isinstance(config.revision, int)
 
 
-def test_titles_are_those_of_the_published_tables():
+def test_titles_match_the_published_tables():
     title = {name: config.title_of for name, config in models.REGISTRY.items()}
     assert (title["bilinear"](), title["lstm"](), title["block_diagonal"]()) == ("Bilinear", "LSTM", "Block-diagonal")
     assert (title["block_diagonal"]("1"), title["block_diagonal"]("64")) == ("Block 1 (real diagonal)", "Block 64")
@@ -110,7 +110,7 @@ def test_titles_are_those_of_the_published_tables():
     assert title["factored"]("700") == "Factored (rank 700)"
 
 
-def test_a_model_without_facts_of_its_own_has_a_title_and_no_look():
+def test_a_model_that_defines_only_a_name_has_a_default_title_and_no_look():
     class Config(models.ModelConfig):
         name = "gated_diagonal"
 

@@ -1,4 +1,4 @@
-"""Our Mamba against transformers': same parameters, same numbers, same starting distributions."""
+"""Our Mamba has the parameters, outputs, gradients and initial distributions of transformers' Mamba."""
 
 import math
 
@@ -36,7 +36,7 @@ def fresh(config: Config, seed: int = 1) -> dict[str, Tensor]:
 
 
 def perturbed(config: Config, seed: int) -> dict[str, Tensor]:
-    """Parameters none of which has a special value, such as the zeros and ones that many start from."""
+    """Return parameters without special values, such as the zeros and ones that many start from."""
     generator = torch.Generator().manual_seed(seed)
     return {name: p + 0.1 * torch.randn(p.shape, generator=generator) for name, p in fresh(config, seed).items()}
 
@@ -50,7 +50,7 @@ def samples(num_samples: int = 7, num_tokens: int = 12) -> tuple[Tensor, Tensor,
 
 def assert_close(ours: Tensor, theirs: Tensor, name: str, tolerance: float = 1e-4) -> None:
     error = (ours - theirs).abs().max() / theirs.abs().max()
-    assert error < tolerance, f"{name} differs by {error:.1e} of its largest number"
+    assert error < tolerance, f"{name} differs by {error:.1e} times its largest value"
 
 
 @pytest.mark.parametrize(
@@ -90,13 +90,13 @@ def test_every_parameter_starts_from_the_distribution_that_transformers_draws_fr
     theirs = dict(reference(config).named_parameters())
     for name, ours in fresh(config).items():
         sample, other = (p.detach().flatten().sort().values for p in (ours, theirs[name]))
-        if sample.unique().numel() <= config.state_size:  # constants, which must agree place by place
+        if sample.unique().numel() <= config.state_size:  # constants, which must agree element by element
             assert torch.allclose(ours, theirs[name]), name
             continue
         both = torch.cat([sample, other])
         shares = [torch.searchsorted(each, both, right=True) / len(each) for each in (sample, other)]
         distance = (shares[0] - shares[1]).abs().max().item()
-        # Kolmogorov and Smirnov's test at one in 20,000, for each of some twenty parameters.
+        # The Kolmogorov–Smirnov test at a false alarm rate of 1 in 20,000, for each of about twenty parameters.
         assert distance < 2.3 * math.sqrt(2 / len(sample)), f"{name}: {distance}"
 
 
@@ -117,7 +117,7 @@ def test_the_seed_alone_decides_the_initial_parameters():
 
 
 @pytest.mark.parametrize("layers", [1, 3])
-def test_what_follows_the_end_changes_nothing(layers):
+def test_tokens_after_the_end_change_nothing(layers):
     config = Config(width=16, layers=layers)
     model = build(config, VOCABULARY, [torch.Generator().manual_seed(1)])
     tokens_BT, end_B, _ = samples()
@@ -191,7 +191,7 @@ def test_the_convolution_and_its_gradient_are_right_even_when_longer_than_the_se
     assert torch.autograd.gradcheck(scan.convolve, inputs)
 
 
-def test_the_packages_for_cuda_are_called_as_they_document(monkeypatch):
+def test_the_cuda_packages_are_called_as_documented(monkeypatch):
     def selective_scan_fn(u, delta, A, B, C):
         h_BIN, outputs = torch.zeros(*u.shape[:2], A.shape[1]), []
         for t in range(u.shape[2]):

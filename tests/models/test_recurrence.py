@@ -1,4 +1,4 @@
-"""The fast recurrences against the equations, written out one sample and one step at a time."""
+"""The fast recurrences give the states and gradients of the equations, evaluated one sample and one step at a time."""
 
 import math
 
@@ -27,7 +27,7 @@ TASK = REGISTRY["modular_addition"](modulus=5)
 R = TASK.num_readable
 
 BLOCKS = [(1, 8), (2, 4), (8, 2), (16, 1), (16, 2)]
-WAYS = [ElementwiseBlocks, SummedBlocks, GroupedBlocks, GatheredBlocks]
+TRANSITIONS = [ElementwiseBlocks, SummedBlocks, GroupedBlocks, GatheredBlocks]
 
 
 @pytest.fixture(autouse=True)
@@ -46,7 +46,7 @@ def drawn():
 
 @pytest.fixture(params=["as on the host", "as on a GPU"])
 def _both_kinds_of_device(request, monkeypatch):
-    """On the CPU, a GPU's ways give the same."""
+    """Run a test twice, the second time with the code paths of a GPU, on the CPU."""
     if request.param == "as on a GPU":
         for module in (blocks, batch_positions, token_lookup):
             monkeypatch.setattr(module, "on_host", lambda tensor: False)
@@ -91,7 +91,7 @@ def assert_equal_with_gradients(found, expected, inputs):
 @pytest.mark.parametrize("kind", ["none", "unit", "rms", "block"])
 @pytest.mark.parametrize(("block_size", "num_blocks"), BLOCKS)
 @pytest.mark.usefixtures("_both_kinds_of_device")
-def test_every_way_to_apply_a_table_gives_the_equations_states_and_gradients(
+def test_every_block_transition_gives_the_states_and_gradients_of_the_equations(
     block_size, num_blocks, kind, with_additive, drawn
 ):
     if kind == "block" and block_size == 1:
@@ -102,12 +102,12 @@ def test_every_way_to_apply_a_table_gives_the_equations_states_and_gradients(
     additive = torch.randn(K, R, width, requires_grad=True) if with_additive else None
     inputs = [table, h0, *([additive] if with_additive else [])]
     expected = by_the_equations(table, drawn, h0, additive, kind, block_size)
-    for way in WAYS:
-        found = block_scan(table, drawn, h0, Normalisation(kind, block_size), additive, way)
+    for transition in TRANSITIONS:
+        found = block_scan(table, drawn, h0, Normalisation(kind, block_size), additive, transition)
         assert_equal_with_gradients(found, expected, inputs)
         with torch.no_grad():
-            kept_nothing = block_scan(table, drawn, h0, Normalisation(kind, block_size), additive, way)
-        assert torch.equal(kept_nothing, found)
+            without_gradient = block_scan(table, drawn, h0, Normalisation(kind, block_size), additive, transition)
+        assert torch.equal(without_gradient, found)
 
 
 @pytest.mark.usefixtures("_both_kinds_of_device")
@@ -140,7 +140,7 @@ def test_factored_multiplies_out_where_that_is_cheaper(monkeypatch, drawn):
 @pytest.mark.usefixtures("_both_kinds_of_device")
 @pytest.mark.parametrize("worth_ordering", [0, 1 << 20])
 @pytest.mark.parametrize(("layer", "fast", "gates"), [(torch.nn.RNN, elman_scan, 1), (torch.nn.LSTM, lstm_scan, 4)])
-def test_nonlinear_states_and_gradients_are_torch_nns(layer, fast, gates, worth_ordering, drawn, monkeypatch):
+def test_nonlinear_states_and_gradients_are_those_of_torch_nn(layer, fast, gates, worth_ordering, drawn, monkeypatch):
     monkeypatch.setattr(batch_positions, "_WORTH_ORDERING", worth_ordering)
     width = 6
     inputs = torch.randn(K, R, gates * width, requires_grad=True)

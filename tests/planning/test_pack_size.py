@@ -1,17 +1,12 @@
-"""How large packs are made, and what they are expected to gain."""
-
-import subprocess
-import sys
-from pathlib import Path
+"""The size of packs, and the speed they are expected to gain."""
 
 import pytest
 
 from orch import models
 from orch.planning.pack_size import PACES, memory, pack_size, speedup, stacks_exactly
 from orch.sweeps.trial import make_trial
+from tests.new_process import modules_imported
 from tests.small import small_trial
-
-ROOT = Path(__file__).parents[2]
 
 MEASURED = {
     # Training steps per second of all trials in a pack of nine over those of one alone, on one core of a cloud server;
@@ -35,7 +30,7 @@ def test_the_expected_gain_is_about_the_measured_one(width, model):
 
 
 @pytest.mark.parametrize("name", sorted(models.REGISTRY))
-def test_one_trial_gains_nothing_and_more_gain_more(name):
+def test_larger_packs_gain_more_for_models_that_pack(name):
     config, vocabulary = trial(name).model, trial(name).vocabulary
     gains = [speedup(config, vocabulary, 64, size) for size in (1, 2, 3, 9)]
     assert gains[0] == 1
@@ -45,12 +40,12 @@ def test_one_trial_gains_nothing_and_more_gain_more(name):
 
 @pytest.mark.parametrize("model", ["mamba", "transformer"])
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
-def test_models_whose_trials_take_turns_run_alone(model, device):
+def test_models_that_do_not_pack_run_alone(model, device):
     assert pack_size(trial(model), num_available=9, device=device) == 1
 
 
 @pytest.mark.parametrize("model", ["block_diagonal", "factored", "rotation", "lstm", "rnn", "bilinear"])
-def test_small_models_are_packed_by_the_nine(model):
+def test_small_models_are_packed_in_nines(model):
     assert pack_size(trial(model), num_available=9) == 9
 
 
@@ -64,7 +59,7 @@ def test_packs_are_of_even_size():
     assert found == {1: 1, 2: 2, 9: 9, 10: 5, 12: 6, 19: 7, 27: 9}
 
 
-def test_a_limit_of_the_users_is_kept():
+def test_the_users_limit_is_respected():
     assert pack_size(trial("rnn"), 9, largest=4) == 3
     assert pack_size(trial("rnn"), 9, largest=1) == 1
 
@@ -79,7 +74,7 @@ def test_a_pack_fits_in_memory():
     assert memory(large) > 4 * 4 * parameters
 
 
-def test_trials_that_would_round_otherwise_in_a_stack_run_alone_on_a_cpu():
+def test_trials_that_would_round_differently_in_a_pack_run_alone_on_a_cpu():
     for unfit in (
         trial("rnn", width=10),
         trial("factored", rank=1),
@@ -93,10 +88,9 @@ def test_trials_that_would_round_otherwise_in_a_stack_run_alone_on_a_cpu():
 
 
 def test_choosing_a_size_needs_no_torch():
-    check = "import sys, orch.planning.pack_size; assert 'torch' not in sys.modules"
-    subprocess.run([sys.executable, "-c", check], check=True, cwd=ROOT)
+    assert modules_imported("import orch.planning.pack_size", {"torch"}) == set()
 
 
-def test_the_size_of_a_small_trial_of_every_model_is_found():
+def test_small_trials_of_every_model_that_packs_are_packed():
     for name in models.REGISTRY:
         assert pack_size(small_trial(name), 9) == (9 if models.REGISTRY[name].packs else 1)

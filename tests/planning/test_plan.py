@@ -1,30 +1,23 @@
-"""Plans: what is done and what is left, against a real store, and how long it should take."""
+"""Plans: the state of every trial according to a store, and the time that the remaining ones should take."""
 
 import dataclasses
-import datetime
 import json
-import os
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from orch.cli import _options, main
+from orch.cli import _options
 from orch.core.errors import UnknownName
 from orch.planning.estimate import Basis, Estimator, estimate_seconds
 from orch.planning.plan import TrialState, make_plan
-from orch.store import DEFAULT_STORE, Store, trial_row
-from orch.sweeps.catalogue import BUILT_IN
-from orch.sweeps.registry import SWEEPS, Sweep
-from orch.sweeps.result import CurvePoint, Result, StopReason
+from orch.store import DEFAULT_STORE, Store
+from orch.sweeps.registry import SWEEPS
 from orch.sweeps.scales import LAPTOP, PAPER, SCALES, SMOKE
 from orch.sweeps.trial import make_trial
-
-DEPENDENT = "tests.sweeps.dependent"
-NOW = datetime.datetime(2026, 11, 1, tzinfo=datetime.UTC)
+from tests.command_line import orch
+from tests.finished_trials import finish
+from tests.new_process import command_imports
+from tests.store.attempts import write_attempt, write_driver
 
 
 @pytest.fixture
@@ -32,38 +25,8 @@ def store(tmp_path):
     return Store.open(tmp_path / "runs")
 
 
-@pytest.fixture
-def dependent():
-    """A catalogue with a sweep of this name."""
-    return dataclasses.replace(BUILT_IN, sweeps={**SWEEPS, "dependent": Sweep("dependent", DEPENDENT)})
-
-
-def finish(store, trials, steps=None, seconds=10.0, device="cpu", accuracy=lambda trial: 0.5):
-    """Write these trials to the store as if they had been trained."""
-    rows = []
-    for trial in trials:
-        scores = {length: accuracy(trial) for length in trial.tested_lengths}
-        trained = trial.steps if steps is None else steps
-        result = Result(
-            trial=trial,
-            stop_reason=StopReason.BUDGET,
-            steps=trained,
-            seconds=seconds,
-            curve=(CurvePoint(trained, 0.1, 0.1, accuracy(trial), seconds),),
-            test_accuracy=scores,
-            majority=scores,
-            parameters={},
-        )
-        provenance = {"attempt_id": f"attempt of {trial.id}", "device": device, "finished_at": NOW}
-        rows.append(trial_row(result, provenance))
-    store.write("trials", rows)
-
-
 def attempt(store, trial, minute, event, outcome=None):
-    at = NOW + datetime.timedelta(minutes=minute)
-    row = {"attempt_id": f"{trial.id}-{minute // 10}", "trial_id": trial.id, "event": event, "at": at}
-    row |= {"driver_id": "driver"}
-    store.write("attempts", [row | ({} if outcome is None else {"outcome": outcome})])
+    write_attempt(store, f"{trial.id}-{minute // 10}", event, minute, outcome, trial.id)
 
 
 def smoke_trials(store=None):
@@ -96,7 +59,7 @@ def test_finished_trials_are_done_and_the_rest_is_to_do(store):
     assert plan.counts["to_do"] == 83
 
 
-def test_results_at_one_scale_do_nothing_for_another(store):
+def test_results_at_one_scale_do_not_count_at_another(store):
     finish(store, smoke_trials())
     assert make_plan(["main"], "laptop", [], store).counts["done"] == 0
 
@@ -109,7 +72,7 @@ def test_a_withdrawn_result_is_to_do_again(store):
 
 
 @pytest.mark.parametrize("outcome", ["failed", "lost", "out_of_memory", "hung"])
-def test_a_trial_whose_last_attempt_went_wrong_is_failed(store, outcome):
+def test_a_trial_whose_last_attempt_failed_is_failed(store, outcome):
     trial, other = smoke_trials()[:2]
     attempt(store, trial, 0, "start")
     attempt(store, trial, 1, "end", outcome)
@@ -122,29 +85,28 @@ def test_a_trial_whose_last_attempt_went_wrong_is_failed(store, outcome):
 @pytest.mark.parametrize(
     "later",
     [
-        pytest.param([(10, "start", None)], id="under way again"),
-        pytest.param([(10, "start", None), (11, "end", "interrupted")], id="interrupted since"),
+        pytest.param([(10, "start", None)], id="running again"),
+        pytest.param([(10, "start", None), (11, "end", "interrupted")], id="interrupted later"),
     ],
 )
-def test_a_failure_is_forgotten_once_the_trial_was_tried_again(store, later):
+def test_a_failed_trial_that_was_retried_is_to_do(store, later):
     trial = smoke_trials()[0]
     attempt(store, trial, 0, "start")
     attempt(store, trial, 1, "end", "failed")
     for minute, event, outcome in reversed(later):
         attempt(store, trial, minute, event, outcome)
-    record = {"driver_id": "driver", "host": os.uname().nodename, "pid": os.getpid(), "started_at": "", "sweeps": ""}
-    store.put_json("drivers/driver.json", record | {"beat": time.time(), "claims": []})
+    write_driver(store)
     assert states(make_plan(["main"], "smoke", [], store))[trial.id] == TrialState.TO_DO
 
 
-def test_of_a_start_and_an_end_at_one_moment_the_end_is_the_later(store):
+def test_an_end_counts_as_later_than_a_start_of_the_same_time(store):
     trial = smoke_trials()[0]
     attempt(store, trial, 0, "end", "failed")
     attempt(store, trial, 0, "start")
     assert states(make_plan(["main"], "smoke", [], store))[trial.id] == TrialState.FAILED
 
 
-def test_a_failed_trial_that_has_finished_since_is_done(store):
+def test_a_failed_trial_that_finished_later_is_done(store):
     trial = smoke_trials()[0]
     attempt(store, trial, 0, "start")
     attempt(store, trial, 1, "end", "failed")
@@ -184,7 +146,7 @@ def test_an_unknown_scale_suggests_the_nearest():
         make_plan(["main"], "labtop", [], None)
 
 
-def test_trials_that_other_sweeps_want_are_shared_whether_or_not_those_are_planned(dependent):
+def test_trials_of_other_sweeps_are_shared_even_if_those_are_not_planned(dependent):
     plan = make_plan(["dependent"], "smoke", [], None, catalogue=dependent)
     shared = [planned for planned in plan.trials if planned.shared]
     assert len(shared) == plan.counts["shared"] == 2
@@ -197,7 +159,7 @@ def test_trials_that_other_sweeps_want_are_shared_whether_or_not_those_are_plann
     assert not any("main" in planned.others or "dependent" in planned.others for planned in both.trials)
 
 
-def test_what_waits_is_planned_and_counted_but_not_left_to_run(dependent):
+def test_waiting_trials_are_planned_and_counted_but_not_left_to_run(dependent):
     plan = make_plan(["dependent"], "smoke", [], None, catalogue=dependent)
     waiting = [planned for planned in plan.trials if planned.state == TrialState.WAITING]
     assert len(waiting) == plan.num_waiting == 4
@@ -206,11 +168,11 @@ def test_what_waits_is_planned_and_counted_but_not_left_to_run(dependent):
     assert plan.counts["waiting"] == 4
 
 
-def test_what_waits_is_narrowed_too(dependent):
+def test_where_narrows_waiting_trials_too(dependent):
     assert make_plan(["dependent"], "smoke", ["model=rnn"], None, catalogue=dependent).num_waiting == 2
 
 
-def test_what_waited_is_to_do_once_the_store_has_the_answer(dependent, store):
+def test_waiting_trials_are_to_do_once_the_store_has_the_results(dependent, store):
     first = make_plan(["dependent"], "laptop", [], store, catalogue=dependent)
     cells = [planned.trial for planned in first.trials if planned.state == TrialState.TO_DO]
     assert len(cells) == 2 * len(LAPTOP.learning_rates) * len(LAPTOP.seeds)
@@ -239,14 +201,14 @@ def estimator(store, *groups, device=None):
     return Estimator(store.read("trials"), device)
 
 
-def test_what_was_measured_is_expected_to_take_as_long_again(store):
+def test_a_measured_trial_is_estimated_to_take_as_long_again(store):
     trial = laptop_trial()
     known = estimator(store, ([trial], {"seconds": 123.0}))
     other_seed = dataclasses.replace(trial, init_seed=9, data_seed=9, learning_rate=1e-2)
     assert known.estimate(other_seed) == (pytest.approx(123.0), Basis.MEASURED)
 
 
-def test_several_measurements_count_by_their_mean(store):
+def test_several_measurements_are_averaged(store):
     trials = [dataclasses.replace(laptop_trial(), init_seed=seed) for seed in range(2)]
     known = estimator(store, (trials[:1], {"seconds": 100.0}), (trials[1:], {"seconds": 300.0}))
     assert known.estimate(trials[0])[0] == pytest.approx(200.0)
@@ -274,13 +236,13 @@ def test_trials_like_those_that_stopped_early_are_expected_to_stop_early(store):
     assert known.expected_steps(laptop_trial(steps=9000)) == 9000, "another budget"
 
 
-def test_the_same_modulus_tells_more_about_steps_than_others(store):
+def test_steps_are_estimated_from_the_same_modulus_where_it_was_measured(store):
     known = estimator(store, ([laptop_trial(modulus=2)], {"steps": 200}), ([laptop_trial(modulus=5)], {"steps": 4000}))
     assert known.expected_steps(laptop_trial(modulus=2, init_seed=1)) == 200
     assert known.expected_steps(laptop_trial(modulus=3)) == 2100
 
 
-def test_estimates_are_for_the_device_that_did_most_of_the_work(store):
+def test_estimates_are_for_the_device_with_most_trials(store):
     known = estimator(
         store,
         ([laptop_trial()], {"seconds": 100.0}),
@@ -292,12 +254,12 @@ def test_estimates_are_for_the_device_that_did_most_of_the_work(store):
     assert on_cpu.estimate(laptop_trial())[0] == pytest.approx(100.0)
 
 
-def test_rates_of_one_kind_of_device_say_nothing_about_another(store):
+def test_measurements_of_one_device_are_not_used_for_another(store):
     finish(store, [laptop_trial()], seconds=1000.0)
     assert Estimator(store.read("trials"), device="NVIDIA A100").estimate(laptop_trial())[1] == Basis.ASSUMED
 
 
-def test_a_finished_trial_of_another_version_is_passed_over(store):
+def test_a_finished_trial_with_unknown_settings_is_ignored(store):
     finish(store, [laptop_trial()], seconds=1000.0)
     row = store.read("trials").to_pylist()[0]
     config = json.loads(row["config"])
@@ -324,7 +286,7 @@ def test_more_work_takes_longer(smaller, larger):
     assert estimate_seconds(laptop_trial(**larger)) > 1.001 * estimate_seconds(laptop_trial(**smaller))
 
 
-def test_a_plan_says_what_its_estimate_rests_on(store):
+def test_a_plan_gives_the_basis_of_its_estimate(store):
     trials = [planned.trial for planned in make_plan(["main"], "smoke", ["model=lstm"], None).trials]
     finish(store, trials[:1], seconds=3600.0)
     plan = make_plan(["main"], "smoke", ["model=lstm,rnn"], store)
@@ -335,12 +297,6 @@ def test_a_plan_says_what_its_estimate_rests_on(store):
 
 
 # Commands
-
-
-def orch(*arguments, expect=0):
-    result = CliRunner().invoke(main, list(arguments))
-    assert result.exit_code == expect, result.output
-    return result
 
 
 def test_orch_plan_works_where_there_is_no_store_yet(tmp_path):
@@ -360,7 +316,7 @@ def test_orch_plan_json_is_the_plan(store):
     assert sum(row["trials"] for row in summary["by_model_and_task"]) == 98
 
 
-def test_orch_plan_says_what_is_waited_for(tmp_path):
+def test_orch_plan_gives_the_reasons_for_waiting(tmp_path):
     path = str(Path(__file__).parents[1] / "sweeps" / "dependent.py")
     output = orch("plan", path, "--scale", "smoke", "--store", str(tmp_path / "none")).stdout
     assert "6 trials, 2 of them shared with other sweeps: 0 done, 0 failed, 2 to do, 4 waiting" in output
@@ -373,7 +329,7 @@ def test_orch_plan_reads_the_store_that_the_environment_names(store, monkeypatch
     assert "5 done" in orch("plan", "main", "--scale", "smoke").stdout
 
 
-def test_the_default_store_is_the_stores_own():
+def test_the_default_store_of_commands_is_that_of_the_library():
     assert _options.DEFAULT_STORE == DEFAULT_STORE
 
 
@@ -386,14 +342,14 @@ def test_the_default_store_is_the_stores_own():
         (["main", "--where", "modulus=7"], "no trial of main at laptop scale has modulus=7"),
     ],
 )
-def test_orch_plan_refuses_what_is_not_there_in_one_sentence(arguments, message, tmp_path):
+def test_orch_plan_refuses_unknown_names_in_one_sentence(arguments, message, tmp_path):
     error = orch("plan", *arguments, "--store", str(tmp_path / "none"), expect=2).stderr
     assert message in error
     assert "Traceback" not in error
 
 
 @pytest.mark.thorough
-def test_orch_sweeps_counts_trials_and_those_that_are_done(store):
+def test_orch_sweeps_counts_all_and_finished_trials(store):
     finish(store, smoke_trials()[:5])
     rows = {row["sweep"]: row for row in json.loads(orch("sweeps", "--store", store.uri, "--json").stdout)}
     assert rows.keys() == SWEEPS.keys()
@@ -408,13 +364,7 @@ def test_orch_sweeps_counts_trials_and_those_that_are_done(store):
 @pytest.mark.parametrize("command", [["plan", "all", "--scale", "smoke"], ["sweeps"]])
 def test_plan_and_sweeps_import_neither_torch_nor_ray_even_with_a_store(command, store):
     finish(store, smoke_trials()[:5])
-    code = (
-        f"import sys; from orch.cli import main\ntry: main({[*command, '--store', store.uri]!r})\n"
-        "except SystemExit: pass\nprint(sorted({'torch', 'ray', 'transformers'} & set(sys.modules)))"
-    )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.splitlines()[-1] == "[]"
-    assert found.stderr == ""
+    assert command_imports([*command, "--store", store.uri], {"torch", "ray", "transformers"}) == set()
 
 
 def test_ten_thousand_trials_share_few_estimates():

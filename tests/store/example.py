@@ -1,4 +1,4 @@
-"""Finished trials that nobody had to train, for the tests of the store."""
+"""Finished trials that were never trained, for the tests of the store."""
 
 import datetime
 from collections.abc import Iterable
@@ -30,7 +30,7 @@ def example_result(seed: int = 0, model: str = "bilinear", accuracy: float = 0.5
 def write_example(
     store: Store, seed: int = 0, attempt: str = "first", minute: float = 0, accuracy: float = 0.5, **settings: Any
 ) -> str:
-    """Write a trial that finished so many minutes after the start of time; its id."""
+    """Write a trial that finished this many minutes after `START`, and return its id."""
     result = example_result(seed, accuracy=accuracy, **settings)
     attempt_id = f"{attempt}-{seed}"
     finished = START + datetime.timedelta(minutes=minute)
@@ -49,7 +49,7 @@ def parts(root: Path, table: str) -> list[Path]:
 
 
 def everything(store: Store) -> dict[str, list[dict[str, Any]]]:
-    """All rows that count, in an order that does not depend on the parts they are in."""
+    """Return all rows that count, in an order that does not depend on the parts they are in."""
     return {
         table: sorted(store.read(table).to_pylist(), key=repr)
         for table in ("trials", "curves", "attempts", "withdrawn")

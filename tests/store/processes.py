@@ -1,4 +1,4 @@
-"""Starting other processes on a store, and having them killed."""
+"""Starting other processes that use a store, and killing them at a crash point."""
 
 import os
 import signal
@@ -34,4 +34,4 @@ def run(command: str, *arguments: Any, **environment: str) -> str:
 def run_until_killed(at: str, command: str, *arguments: Any) -> None:
     process = start(command, *arguments, ORCH_CRASH_AT=at)
     _, errors = process.communicate(timeout=120)
-    assert process.returncode == -signal.SIGKILL, f"{command} never came to {at}: {errors}"
+    assert process.returncode == -signal.SIGKILL, f"{command} did not reach the crash point {at}: {errors}"

@@ -1,4 +1,4 @@
-"""Rows of attempts, which drivers and workers make in the same way."""
+"""Rows of the table of attempts, which drivers and workers make in the same way."""
 
 import os
 
@@ -19,7 +19,7 @@ def failure_of(error):
 
 
 @pytest.mark.parametrize("by_driver", [True, False])
-def test_the_error_type_is_the_class_of_the_error_whoever_writes_the_row(by_driver):
+def test_driver_and_worker_both_record_the_class_of_the_error(by_driver):
     failure = failure_of(ValueError("size 12"))
     row = ATTEMPT.end_row(failure.outcome, 7, failure.error, by_driver=by_driver)
     assert row["error_type"] == "ValueError"
@@ -34,7 +34,7 @@ def test_a_lost_worker_has_no_error_type():
     assert (row["error_type"], row["error_signature"]) == (None, "lost worker")
 
 
-def test_a_worker_signs_its_rows_and_the_driver_does_not_claim_to_be_the_worker():
+def test_a_worker_records_its_process_and_the_driver_does_not():
     for row in (ATTEMPT.start_row(), ATTEMPT.end_row(Outcome.FINISHED, 1)):
         assert (row["pid"], row["worker"]) == (os.getpid(), f"{os.uname().nodename}:{os.getpid()}")
     assert "pid" not in ATTEMPT.end_row(Outcome.LOST, 1, by_driver=True)

@@ -7,6 +7,7 @@ import pytest
 
 from orch.store import SCHEMAS, CompactionReport, Store, StoreWarning, compaction
 from orch.store.local_files import ABANDONED_SECONDS
+from tests.store.damage import flip_a_byte_of_the_data
 from tests.store.example import START, everything, ids, parts, write_example
 
 
@@ -27,7 +28,7 @@ def test_compaction_merges_parts_and_keeps_every_row(tmp_path):
     assert everything(store) == before
 
 
-def test_a_few_parts_are_not_worth_merging(tmp_path):
+def test_a_few_parts_are_not_merged(tmp_path):
     store = Store.open(tmp_path)
     fill(store, range(5))
     assert store.compact() == CompactionReport()
@@ -45,7 +46,7 @@ def test_a_merged_part_can_be_read_with_nothing_but_pyarrow(tmp_path):
     assert sorted(json.loads(pq.read_metadata(path).metadata[b"orch.replaces"])) == replaced
 
 
-def test_merged_parts_are_merged_on_and_their_number_stays_small(tmp_path):
+def test_merged_parts_are_merged_again_so_their_number_stays_small(tmp_path):
     store = Store.open(tmp_path)
     for seed in range(33):
         write_example(store, seed)
@@ -68,14 +69,14 @@ def test_large_parts_are_not_merged_again(tmp_path, monkeypatch):
     assert store.compact("trials", min_parts=2) == CompactionReport()
 
 
-def test_readers_do_not_count_what_a_dead_compaction_left_and_the_next_deletes_it(tmp_path):
+def test_readers_ignore_the_leftovers_of_a_killed_compaction_and_the_next_deletes_them(tmp_path):
     store = Store.open(tmp_path)
     fill(store, range(4))
     old = {path: path.read_bytes() for path in parts(tmp_path, "trials")}
     store.compact("trials", min_parts=2)
     for path, data in old.items():
         path.write_bytes(data)
-    # A reader that read them would find this one damaged and warn, which is an error here.
+    # A reader that read them would warn that this one is damaged, and warnings are errors in tests.
     next(iter(old)).write_bytes(b"garbage")
     assert Store.open(tmp_path).done() == ids(range(4))
     assert store.compact("trials") == CompactionReport(leftovers=4)
@@ -88,9 +89,7 @@ def test_nothing_is_deleted_for_a_merged_part_that_is_damaged(tmp_path):
     old = {path: path.read_bytes() for path in parts(tmp_path, "trials")}
     store.compact("trials", min_parts=2)
     [merged] = parts(tmp_path, "trials")
-    data = merged.read_bytes()
-    place = data.index(b"modular_addition")
-    merged.write_bytes(data[:place] + b"M" + data[place + 1 :])
+    merged.write_bytes(flip_a_byte_of_the_data(merged.read_bytes()))
     for path, content in old.items():
         path.write_bytes(content)
     with pytest.warns(StoreWarning, match=merged.name):
@@ -117,7 +116,7 @@ def test_two_compactions_of_the_same_parts_are_harmless(tmp_path):
     assert everything(Store.open(tmp_path)) == before
 
 
-def test_a_reader_with_memory_need_not_read_a_merged_part(tmp_path, monkeypatch):
+def test_a_merged_part_whose_inputs_were_all_read_is_not_read(tmp_path, monkeypatch):
     store = Store.open(tmp_path)
     for seed in range(3):
         write_example(store, seed)
@@ -128,7 +127,7 @@ def test_a_reader_with_memory_need_not_read_a_merged_part(tmp_path, monkeypatch)
     assert store.read("trials") is before
 
 
-def test_what_dead_writers_left_behind_is_removed_once_it_is_old(tmp_path):
+def test_temporary_files_of_killed_writers_are_removed_once_they_are_old(tmp_path):
     store = Store.open(tmp_path)
     write_example(store)
     old, new = (tmp_path / "trials" / "0" / name for name in (".old.parquet", ".new.parquet"))

@@ -1,4 +1,4 @@
-"""Processes killed with SIGKILL at every place where it could matter."""
+"""Processes killed with SIGKILL at every crash point."""
 
 import pytest
 
@@ -40,7 +40,7 @@ def test_a_writer_killed_at_any_point_leaves_a_whole_trial_or_none(store, tmp_pa
 @pytest.mark.parametrize(
     "point", ["part-written", "part-renamed", "compacted-written", "compacting-deleting", "compacting-deleting:8"]
 )
-def test_a_compaction_killed_at_any_point_loses_and_doubles_nothing(store, tmp_path, point):
+def test_a_compaction_killed_at_any_point_neither_loses_nor_duplicates_rows(store, tmp_path, point):
     before = everything(Store.open(tmp_path))
     run_until_killed(point, "compact", tmp_path)
     assert everything(Store.open(tmp_path)) == before
@@ -54,7 +54,7 @@ def test_a_compaction_killed_at_any_point_loses_and_doubles_nothing(store, tmp_p
     assert len(after["curves"]) == 21
 
 
-def test_a_checkpoint_being_replaced_when_its_writer_dies_is_the_old_one(tmp_path, monkeypatch):
+def test_a_checkpoint_stays_the_old_one_if_its_writer_dies_while_replacing_it(tmp_path, monkeypatch):
     store = Store.open(tmp_path)
     store.put_checkpoint("t", b"old")
 

@@ -29,7 +29,7 @@ SECRET = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
         f"https://host/x?X-Amz-Signature={SECRET}",
     ],
 )
-def test_no_secret_survives(text):
+def test_secrets_are_hidden(text):
     assert SECRET not in scrub(text)
     assert SECRET[10:] not in scrub(text)
 
@@ -37,11 +37,11 @@ def test_no_secret_survives(text):
 @pytest.mark.parametrize(
     "key", ["AKIAIOSFODNN7EXAMPLE", "ASIAIOSFODNN7EXAMPLE", "https://me-or-my-token@host", "hf_abcdefghijklmnopqrstuv"]
 )
-def test_no_key_survives(key):
+def test_access_keys_are_hidden(key):
     assert key not in scrub(f"The access key {key} does not exist")
 
 
-def test_secrets_of_the_environment_are_hidden_wherever_they_stand(monkeypatch):
+def test_secrets_from_environment_variables_are_hidden_anywhere_in_a_text(monkeypatch):
     monkeypatch.setenv("MY_API_TOKEN", "plain-words")
     assert scrub("failed with plain-words here") == "failed with *** here"
 
@@ -58,11 +58,11 @@ def test_secrets_of_the_environment_are_hidden_wherever_they_stand(monkeypatch):
         "mat1 and mat2 shapes cannot be multiplied (64x16 and 8x16)",
     ],
 )
-def test_ordinary_text_stays_as_it_is(text):
+def test_ordinary_text_is_unchanged(text):
     assert scrub(text) == text
 
 
-def test_the_examples_in_the_docstrings_hold():
+def test_the_examples_in_the_docstrings_run():
     assert doctest.testmod(orch.store.credentials).failed == 0
 
 
@@ -77,7 +77,7 @@ def test_an_attempt_is_written_without_the_credentials_its_error_quotes(tmp_path
     assert not any(SECRET.encode() in path.read_bytes() for path in tmp_path.rglob("*.parquet"))
 
 
-def test_an_invalid_location_is_named_in_one_sentence_without_credentials():
+def test_the_error_for_an_invalid_location_is_one_sentence_without_credentials():
     with pytest.raises(StoreUnreachable, match=r"the store at s3://\*\*\*@bucket .*check the location") as caught:
         Store.open(f"s3://key:{SECRET}@bucket")
     assert SECRET not in "".join(traceback.format_exception(caught.value))
@@ -85,7 +85,7 @@ def test_an_invalid_location_is_named_in_one_sentence_without_credentials():
 
 
 @pytest.mark.parametrize("location", ["nonsense://x/y", "s3://", "s3://bucket?nonsense=1"])
-def test_a_location_that_makes_no_sense_is_one_sentence(location):
+def test_the_error_for_a_malformed_location_has_a_remedy(location):
     with pytest.raises(StoreUnreachable, match=r"(check|use one like)"):
         Store.open(location)
 

@@ -5,26 +5,12 @@ import pytest
 
 from orch.core.errors import StoreUnreachable
 from orch.store import Store, StoreWarning
+from tests.store.damage import DAMAGE
 from tests.store.example import ids, parts, write_example
 
 
-def flip_a_byte_of_the_data(data: bytes) -> bytes:
-    place = data.index(b"modular_addition")
-    return data[:place] + b"M" + data[place + 1 :]
-
-
-DAMAGE = {
-    "empty": lambda data: b"",
-    "garbage": lambda data: b"not parquet at all",
-    "cut short": lambda data: data[: len(data) // 2],
-    "footer cut off": lambda data: data[:-1],
-    "zeros": lambda data: bytes(len(data)),
-    "one byte of data changed": flip_a_byte_of_the_data,
-}
-
-
 @pytest.mark.parametrize("how", DAMAGE)
-def test_a_damaged_part_is_named_set_aside_and_survived(tmp_path, how):
+def test_a_damaged_part_is_named_in_a_warning_and_moved_away(tmp_path, how):
     store = Store.open(tmp_path)
     write_example(store, seed=1)
     [damaged] = parts(tmp_path, "trials")
@@ -42,7 +28,7 @@ def test_a_damaged_part_is_named_set_aside_and_survived(tmp_path, how):
     assert Store.open(tmp_path).done() == ids([1, 2])
 
 
-def test_compaction_survives_a_damaged_part_too(tmp_path):
+def test_compaction_skips_a_damaged_part(tmp_path):
     store = Store.open(tmp_path)
     for seed in range(4):
         write_example(store, seed)
@@ -69,7 +55,7 @@ def test_a_damaged_part_that_cannot_be_moved_is_skipped(tmp_path, monkeypatch):
     assert damaged.exists()
 
 
-def test_an_error_halfway_through_a_read_hides_nothing_from_the_next(tmp_path, monkeypatch):
+def test_a_read_after_a_read_that_failed_halfway_is_complete(tmp_path, monkeypatch):
     store = Store.open(tmp_path)
     for seed in range(4):
         write_example(store, seed)
@@ -90,7 +76,7 @@ def test_an_error_halfway_through_a_read_hides_nothing_from_the_next(tmp_path, m
     assert store.done() == ids(range(4))
 
 
-def test_a_warning_that_is_an_error_hides_nothing_from_the_next_read(tmp_path):
+def test_a_read_after_a_warning_raised_as_an_error_is_complete(tmp_path):
     store = Store.open(tmp_path)
     for seed in range(4):
         write_example(store, seed)
@@ -103,7 +89,7 @@ def test_a_warning_that_is_an_error_hides_nothing_from_the_next_read(tmp_path):
 
 
 @pytest.mark.parametrize("place", ["builtins.open", "pyarrow.parquet.ParquetFile.read"])
-def test_a_passing_failure_to_read_is_an_error_and_sets_nothing_aside(tmp_path, monkeypatch, place):
+def test_a_transient_read_failure_is_an_error_and_moves_no_part_away(tmp_path, monkeypatch, place):
     store = Store.open(tmp_path)
     write_example(store)
 
@@ -118,7 +104,7 @@ def test_a_passing_failure_to_read_is_an_error_and_sets_nothing_aside(tmp_path, 
     assert store.done() == ids([0])
 
 
-def test_a_part_merged_between_listing_and_reading_is_found_where_it_went(tmp_path, monkeypatch):
+def test_a_part_merged_between_listing_and_reading_is_read_from_the_merged_part(tmp_path, monkeypatch):
     store, other = Store.open(tmp_path), Store.open(tmp_path)
     for seed in range(3):
         write_example(store, seed)
@@ -135,7 +121,7 @@ def test_a_part_merged_between_listing_and_reading_is_found_where_it_went(tmp_pa
     assert len(parts(tmp_path, "trials")) == 1
 
 
-def test_a_part_deleted_by_another_machine_of_a_network_file_system_is_looked_for_again(tmp_path, monkeypatch):
+def test_a_stale_file_handle_of_a_network_file_system_is_retried(tmp_path, monkeypatch):
     store = Store.open(tmp_path)
     write_example(store)
     source, stale = store._readers["trials"]._source, [OSError(errno.ESTALE, os.strerror(errno.ESTALE))]
@@ -150,7 +136,7 @@ def test_a_part_deleted_by_another_machine_of_a_network_file_system_is_looked_fo
     assert not stale
 
 
-def test_files_that_are_no_parts_are_left_alone(tmp_path):
+def test_files_that_are_not_parts_are_ignored(tmp_path):
     store = Store.open(tmp_path)
     write_example(store)
     for name in (".half-written.parquet", "notes.txt"):

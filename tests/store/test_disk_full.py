@@ -12,7 +12,7 @@ from tests.store.example import ids, write_example
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A file system of 256 KB."""
+    """Mount a file system of 256 KB."""
     folder = tmp_path / "disk"
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(folder)]
@@ -39,7 +39,7 @@ def check_a_full_store(store, root, free):
     assert Store.open(root).done() == ids([0, 1])
 
 
-def test_a_really_full_disk_is_one_clear_error_and_breaks_nothing(small_disk):
+def test_a_full_disk_is_one_clear_error_and_damages_nothing(small_disk):
     store = Store.open(small_disk)
     write_example(store, seed=0)
     ballast = small_disk / "ballast"
@@ -50,7 +50,7 @@ def test_a_really_full_disk_is_one_clear_error_and_breaks_nothing(small_disk):
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
-def test_a_full_disk_noticed_at_the_last_moment_is_the_same(tmp_path, monkeypatch, number):
+def test_a_full_disk_noticed_only_by_fsync_is_the_same_error(tmp_path, monkeypatch, number):
     store = Store.open(tmp_path)
     write_example(store, seed=0)
 

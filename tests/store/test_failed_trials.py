@@ -1,7 +1,5 @@
-"""Which trials have failed, by the one rule that plan, status, failures, reports and bundles share."""
+"""The rule for which trials have failed, which plan, status, failures, reports and bundles share."""
 
-import datetime
-import os
 import time
 
 import pytest
@@ -10,8 +8,7 @@ from orch.planning.plan import TrialState, make_plan
 from orch.running.status import read_failures, read_status
 from orch.store import Store
 from orch.store.failed_trials import failed_attempts, failed_trials
-
-NOW = datetime.datetime(2026, 11, 3, tzinfo=datetime.UTC)
+from tests.store.attempts import NOW, write_attempt, write_driver
 
 
 @pytest.fixture
@@ -19,26 +16,11 @@ def store(tmp_path):
     return Store.open(tmp_path / "runs")
 
 
-def write_attempt(store, attempt_id, event, minute, outcome=None, trial_id="trial", driver_id="driver"):
-    at = NOW + datetime.timedelta(minutes=minute)
-    row = {"attempt_id": attempt_id, "trial_id": trial_id, "driver_id": driver_id, "event": event, "at": at}
-    signature = None if outcome is None else f"{outcome} signature"
-    store.write("attempts", [row | {"outcome": outcome, "error_signature": signature}])
-
-
-def keep_alive(store, driver_id="driver", **values):
-    record = {
-        "driver_id": driver_id, "host": os.uname().nodename, "pid": os.getpid(), "started_at": "2026-11-03",
-        "sweeps": "main", "beat": time.time(), "claims": [],
-    } | values  # fmt: skip
-    store.put_json(f"drivers/{driver_id}.json", record)
-
-
 def test_an_attempt_that_never_ended_is_lost_once_its_driver_is_dead(store):
     write_attempt(store, "a", "start", 0)
-    keep_alive(store)
+    write_driver(store)
     assert failed_trials(store, ()) == set()
-    keep_alive(store, beat=time.time() - 3600)
+    write_driver(store, beat=time.time() - 3600)
     assert failed_trials(store, ()) == {"trial"}
     (attempt,) = failed_attempts(store, ())["trial"]
     assert (attempt["outcome"], attempt["error_signature"], attempt["at"]) == ("lost", "lost driver", NOW)
@@ -52,23 +34,23 @@ def test_plan_status_and_failures_agree_on_an_attempt_that_never_ended(store, is
     )
     write_attempt(store, "a", "start", 0, trial_id=trial.id)
     if is_alive:
-        keep_alive(store)
+        write_driver(store)
     states = {planned.id: planned.state for planned in make_plan(["main"], "smoke", [], store).trials}
     in_failures = [trial_id for group in read_failures(store) for trial_id in group.trial_ids]
     (status,) = read_status(store).sweeps
     assert (states[trial.id] == TrialState.FAILED) == (trial.id in in_failures) == bool(status.failed) == (not is_alive)
 
 
-def test_a_trial_that_is_under_way_again_has_not_failed(store):
+def test_a_trial_that_is_being_retried_has_not_failed(store):
     write_attempt(store, "a", "start", 0)
     write_attempt(store, "a", "end", 1, "failed")
     write_attempt(store, "b", "start", 2, driver_id="other")
-    keep_alive(store, "other")
+    write_driver(store, "other")
     assert failed_trials(store, ()) == set()
     assert read_failures(store) == []
 
 
-def test_all_failed_attempts_of_a_failed_trial_are_given_oldest_first(store):
+def test_the_failed_attempts_of_a_trial_are_listed_oldest_first(store):
     for minute, outcome in enumerate(["lost", "failed", "hung"]):
         write_attempt(store, outcome, "start", 2 * minute)
         write_attempt(store, outcome, "end", 2 * minute + 1, outcome)
@@ -78,7 +60,7 @@ def test_all_failed_attempts_of_a_failed_trial_are_given_oldest_first(store):
 
 
 @pytest.mark.parametrize("outcome", ["interrupted", "pruned", "finished", "diverged"])
-def test_an_attempt_that_was_stopped_or_came_to_a_result_did_not_fail(store, outcome):
+def test_a_trial_whose_last_attempt_was_stopped_or_finished_has_not_failed(store, outcome):
     write_attempt(store, "a", "end", 0, "failed")
     write_attempt(store, "b", "end", 1, outcome)
     assert failed_trials(store, ()) == set()

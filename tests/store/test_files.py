@@ -3,7 +3,7 @@ import pytest
 from orch.store import Store
 
 
-def test_checkpoints_and_weights_come_from_memory_or_a_file(tmp_path):
+def test_checkpoints_and_weights_are_written_from_bytes_or_from_a_file(tmp_path):
     store = Store.open(tmp_path / "store")
     assert store.get_checkpoint("t") is None
     assert store.get_weights("t") is None
@@ -19,7 +19,7 @@ def test_checkpoints_and_weights_come_from_memory_or_a_file(tmp_path):
     assert store.get_checkpoint("t") is None
 
 
-def test_json_files_are_listed_by_name_and_damaged_ones_left_out(tmp_path):
+def test_json_files_are_listed_by_name_without_damaged_ones(tmp_path):
     store = Store.open(tmp_path)
     store.put_json("drivers/one.json", {"beat": 1})
     store.put_json("drivers/two.json", [2])
@@ -42,6 +42,6 @@ def test_logs_are_listed_and_read(tmp_path):
 
 
 @pytest.mark.parametrize("path", ["trials/0/x.parquet", "../outside", "/etc/passwd", "logs/.hidden", "logs//x"])
-def test_a_path_stays_within_the_store_and_out_of_its_tables(tmp_path, path):
+def test_a_path_outside_the_store_or_inside_a_table_is_refused(tmp_path, path):
     with pytest.raises(AssertionError):
         Store.open(tmp_path).put_bytes(path, b"")

@@ -19,7 +19,7 @@ def an_old_row(**more):
     return {"trial_id": ["old"], "attempt_id": ["x"], "finished_at": times} | more
 
 
-def test_a_column_that_an_older_part_lacks_is_null_there(tmp_path):
+def test_a_column_missing_from_an_older_part_is_null_in_its_rows(tmp_path):
     write_by_hand(tmp_path, "old", an_old_row())
     store = Store.open(tmp_path)
     trial_id = write_example(store)
@@ -53,7 +53,7 @@ def test_a_column_of_irreconcilable_types_becomes_text(tmp_path):
     assert sorted(Store.open(tmp_path).read("trials", ["extra"])["extra"].to_pylist()) == ["5", "[5, 6]", "word"]
 
 
-def test_a_part_without_a_version_is_read_as_the_first(tmp_path):
+def test_a_part_without_a_version_is_read_as_version_1(tmp_path):
     folder = tmp_path / "trials"
     folder.mkdir(parents=True)
     pq.write_table(pa.table(an_old_row()), folder / "flat.parquet")
@@ -68,7 +68,7 @@ USES = {
 
 
 @pytest.mark.parametrize("use", USES)
-def test_a_part_of_a_later_version_asks_for_an_upgrade_and_stays(tmp_path, use):
+def test_a_part_of_a_later_version_asks_for_an_upgrade_and_is_not_moved(tmp_path, use):
     for name in "ab":
         write_by_hand(tmp_path, name, an_old_row(), version=2)
     store = Store.open(tmp_path)

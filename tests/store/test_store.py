@@ -11,7 +11,7 @@ from orch.store import DEFAULT_STORE, SCHEMAS, Store
 from tests.store.example import START, example_result, ids, parts, write_example
 
 
-def test_what_is_written_is_read_back(tmp_path):
+def test_written_rows_are_read_back(tmp_path):
     trial_id = write_example(Store.open(tmp_path), seed=3, accuracy=0.75)
     store = Store.open(tmp_path)
     trials, curves = store.read("trials").to_pylist(), store.read("curves").to_pylist()
@@ -33,14 +33,14 @@ def test_a_part_can_be_read_with_nothing_but_pyarrow(tmp_path):
     assert (metadata[b"orch.schema_version"], metadata[b"orch.table"]) == (b"1", b"trials")
 
 
-def test_what_is_read_has_every_column_with_its_description(tmp_path):
+def test_a_table_read_has_every_column_with_its_description(tmp_path):
     write_example(Store.open(tmp_path))
     for store in (Store.open(tmp_path), Store.open(tmp_path / "empty")):
         for table, schema in SCHEMAS.items():
             assert store.read(table).schema.equals(schema, check_metadata=True)
 
 
-def test_only_the_columns_asked_for_are_read_in_the_order_asked_for(tmp_path):
+def test_only_the_requested_columns_are_read_in_the_requested_order(tmp_path):
     store = Store.open(tmp_path)
     write_example(store)
     assert store.read("trials", ["model", "trial_id"]).column_names == ["model", "trial_id"]
@@ -76,7 +76,7 @@ def test_opening_and_reading_a_store_creates_nothing(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == [DEFAULT_STORE]
 
 
-def test_a_relative_location_stays_where_it_was_opened(tmp_path, monkeypatch):
+def test_a_relative_location_is_resolved_when_the_store_is_opened(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     store = Store.open("here")
     (tmp_path / "elsewhere").mkdir()
@@ -90,7 +90,7 @@ def test_a_file_uri_is_a_local_folder(tmp_path):
     assert Store.open(tmp_path / "a b").done() == ids([0])
 
 
-def test_a_store_can_be_handed_to_another_process(tmp_path):
+def test_a_store_can_be_pickled(tmp_path):
     write_example(Store.open(tmp_path))
     assert pickle.loads(pickle.dumps(Store.open(tmp_path))).done() == ids([0])
 
@@ -100,19 +100,19 @@ def test_a_second_read_reads_only_new_parts(tmp_path):
     write_example(store, seed=1)
     assert store.done() == ids([1])
     [old] = parts(tmp_path, "trials")
-    # Reading it again would find garbage, and say so in a warning, which is an error here.
+    # Reading it again would warn about damage, and warnings are errors in tests.
     old.write_bytes(b"x" * old.stat().st_size)
     write_example(store, seed=2)
     assert store.done() == ids([1, 2])
 
 
-def test_an_unchanged_store_is_answered_from_memory(tmp_path):
+def test_reading_an_unchanged_store_returns_the_same_table(tmp_path):
     store = Store.open(tmp_path)
     write_example(store)
     assert store.read("trials") is store.read("trials")
 
 
-def test_answers_from_memory_are_never_out_of_date(tmp_path):
+def test_rows_kept_in_memory_are_never_out_of_date(tmp_path):
     store = Store.open(tmp_path)
     for seed in range(3):
         write_example(store, seed)
@@ -128,7 +128,7 @@ def test_answers_from_memory_are_never_out_of_date(tmp_path):
     assert len(store.read("curves", ["step"])) == 9
 
 
-def test_attempts_are_one_row_for_each_event(tmp_path):
+def test_attempts_have_one_row_for_each_event(tmp_path):
     store = Store.open(tmp_path)
     start = {"attempt_id": "a", "trial_id": "t", "event": "start", "at": START, "host": "h"}
     late = START + datetime.timedelta(minutes=5)
@@ -147,7 +147,7 @@ def test_an_attempt_has_a_known_event_and_outcome(tmp_path, wrong):
         Store.open(tmp_path).write("attempts", [{"attempt_id": "a", **wrong}])
 
 
-def test_a_location_that_is_no_folder_is_named_in_one_sentence(tmp_path):
+def test_the_error_for_a_location_that_is_not_a_folder_is_one_sentence(tmp_path):
     (tmp_path / "file").write_text("")
     for location in (tmp_path / "file", tmp_path / "file" / "below"):
         store = Store.open(location)
@@ -157,13 +157,13 @@ def test_a_location_that_is_no_folder_is_named_in_one_sentence(tmp_path):
             assert "\n" not in str(caught.value)
 
 
-def test_verifying_leaves_nothing_behind(tmp_path):
+def test_verifying_a_store_leaves_no_file(tmp_path):
     store = Store.open(tmp_path)
     store.verify()
     assert store.list_files("logs") == []
 
 
-def test_verifying_notices_a_store_that_keeps_nothing(tmp_path, monkeypatch):
+def test_verifying_notices_a_store_that_discards_writes(tmp_path, monkeypatch):
     store = Store.open(tmp_path)
     monkeypatch.setattr("orch.store.local_files.LocalFiles.put", lambda *args, **kwargs: None)
     with pytest.raises(StoreUnreachable, match="does not give back"):

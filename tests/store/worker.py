@@ -1,4 +1,4 @@
-"""What other processes do to a store while a test looks on: `python -m tests.store.worker COMMAND …`"""
+"""Commands that tests run on a store in other processes: `python -m tests.store.worker COMMAND …`"""
 
 import json
 import sys
@@ -27,7 +27,7 @@ def compact_until(location: str, stop: str) -> None:
 
 
 def read_until(location: str, stop: str) -> None:
-    """Read over and over, with memory and without, and tell of everything that should not be."""
+    """Read repeatedly, with an old and a new `Store`, and print every inconsistency found."""
     steady = Store.open(location)
     seen: set[str] = set()
     reads, problems = 0, []
@@ -37,14 +37,14 @@ def read_until(location: str, stop: str) -> None:
             steps = store.read("curves", ("trial_id", "step")).to_pylist()
             reads += 1
             if len(set(trials)) != len(trials):
-                problems.append("a trial was there twice")
+                problems.append("a trial was read twice")
             if lost := seen - set(trials):
-                problems.append(f"lost sight of {len(lost)} trials")
+                problems.append(f"{len(lost)} trials disappeared")
             if len({(row["trial_id"], row["step"]) for row in steps}) != len(steps):
-                problems.append("a point of a curve was there twice")
+                problems.append("a point of a curve was read twice")
             curves = [row["trial_id"] for row in steps]
             if any(curves.count(trial) != POINTS for trial in trials):
-                problems.append("a trial was there without its curve")
+                problems.append("a trial was read without its curve")
             seen |= set(trials)
     print(json.dumps({"reads": reads, "seen": len(seen), "problems": problems}))
 

@@ -1,4 +1,4 @@
-"""A sweep whose trials depend on results: each model goes on with the learning rate that was best for it."""
+"""A sweep whose trials depend on results: each model is trained again at its best learning rate."""
 
 from orch.sweeps.cell import Cell
 

@@ -1,4 +1,4 @@
-"""Which learning rate is best, and what is said while nobody knows."""
+"""The choice of the best learning rate, and waiting for the results that decide it."""
 
 import itertools
 import math
@@ -35,7 +35,7 @@ def test_neither_validation_nor_the_reported_length_decides():
     )
 
 
-def test_ties_go_to_200_inputs_to_validation_then_to_the_smaller_rate():
+def test_ties_are_broken_by_length_200_then_validation_then_the_smaller_rate():
     assert best_learning_rate([row(1e-3, 1.0, 0.9, accuracy_200=1.0), row(1e-4, 1.0, accuracy_200=0.9)]) == 1e-3
     assert best_learning_rate([row(1e-3, 0.5, validation=0.9), row(1e-4, 0.5, validation=0.8)]) == 1e-3
     assert best_learning_rate([row(1e-4, 0.5), row(1e-3, 0.5), row(1e-5, 0.5)]) == 1e-5
@@ -47,7 +47,7 @@ def test_rounding_breaks_no_tie():
     assert best_learning_rate([*thirds, *fifths]) == 1e-4
 
 
-def test_a_diverged_trial_counts_as_it_scored():
+def test_a_diverged_trial_counts_with_its_score():
     rows = [row(1e-2, 0.9, stop="diverged"), row(1e-3, 0.5)]
     assert best_learning_rate(rows) == 1e-2
     assert best_learning_rate([row(1e-2, -0.1, stop="diverged"), row(1e-3, 0.5)]) == 1e-3
@@ -69,18 +69,18 @@ def cell():
 
 
 def results_of(trials):
-    """The smaller rate scores better."""
+    """Return results of these trials, in which smaller learning rates score better."""
     rows = {trial.id: row(trial.learning_rate, 1 - trial.learning_rate, seed=trial.init_seed) for trial in trials}
     return Results(lambda: rows)
 
 
-def test_without_results_every_question_waits_and_names_the_cell():
+def test_without_results_the_best_rate_is_waited_for_and_the_reason_names_the_cell():
     reason = "the best learning rate for block_diagonal (block size 2) on state_machine modulo 3"
     assert Results.none().best_learning_rate(cell()) == Waiting(reason)
 
 
 @pytest.mark.parametrize("unfinished", range(4))
-def test_a_question_waits_until_the_last_trial_of_its_cell_is_finished(unfinished):
+def test_the_best_rate_is_waited_for_until_the_last_trial_of_the_cell_is_finished(unfinished):
     trials = cell()
     assert len(trials) == 4
     some = [trial for place, trial in enumerate(trials) if place != unfinished]
@@ -88,19 +88,19 @@ def test_a_question_waits_until_the_last_trial_of_its_cell_is_finished(unfinishe
     assert results_of(trials).best_learning_rate(trials) == 3e-4
 
 
-def test_results_of_other_trials_answer_nothing():
+def test_results_of_other_trials_do_not_decide_the_best_rate():
     others = SMOKE.cell(SMOKE.task("state_machine", 3), SMOKE.model("block_diagonal", block_size=2)).trials
     assert isinstance(results_of(others).best_learning_rate(cell()), Waiting)
 
 
-def test_a_cell_that_waits_itself_keeps_others_waiting():
+def test_a_cell_with_a_waiting_trial_has_no_best_rate_yet():
     trials = cell()
-    held = LAPTOP.trial(trials[0].task, trials[0].model, learning_rate=Waiting("something"), seed=0)
-    assert isinstance(results_of(trials).best_learning_rate([*trials, held]), Waiting)
-    assert isinstance(results_of(trials).best_learning_rate([held]), Waiting)
+    waiting = LAPTOP.trial(trials[0].task, trials[0].model, learning_rate=Waiting("something"), seed=0)
+    assert isinstance(results_of(trials).best_learning_rate([*trials, waiting]), Waiting)
+    assert isinstance(results_of(trials).best_learning_rate([waiting]), Waiting)
 
 
-def test_results_are_read_once_and_only_when_asked_for():
+def test_results_are_read_once_and_only_when_needed():
     reads = []
     trials = cell()
 

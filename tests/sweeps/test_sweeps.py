@@ -1,45 +1,34 @@
-"""Sweeps as data: what they expand to, at every scale, and what they share."""
+"""The trials that sweeps expand to at every scale, and the trials that sweeps share."""
 
 import dataclasses
 import json
-import subprocess
-import sys
 from collections import Counter
 from itertools import product
 
 import pytest
 
 from orch.core.errors import UnknownName
-from orch.sweeps.catalogue import BUILT_IN, resolve
+from orch.sweeps.catalogue import resolve
 from orch.sweeps.cell import Cell
 from orch.sweeps.expansion import expand
-from orch.sweeps.registry import SWEEPS, Sweep
+from orch.sweeps.registry import SWEEPS
 from orch.sweeps.scales import LAPTOP, PAPER, SCALES, SMOKE
 from orch.sweeps.selection import Results, Waiting
 from orch.sweeps.trial import Trial
+from tests.new_process import run_python
+from tests.sweeps.catalogue import catalogue_with
 
 EVERYWHERE = [(name, scale) for name in sorted(SWEEPS) for scale in SCALES]
 
 
 def trials_of(name, scale):
-    """Once those are finished that others wait for."""
+    """Return the trials of a sweep once all trials of main are finished, which others may wait for."""
     main = [each.trial for each in expand(["main"], SCALES[scale], Results.none()).trials.values()]
     return [each.trial for each in expand([name], SCALES[scale], finished(main)).trials.values()]
 
 
-@pytest.fixture
-def dependent():
-    """A catalogue with a sweep of this name."""
-    return catalogue_with("dependent")
-
-
-def catalogue_with(*names):
-    sweeps = {name: Sweep(name, "tests.sweeps.dependent") for name in names}
-    return dataclasses.replace(BUILT_IN, sweeps={**SWEEPS, **sweeps})
-
-
 def finished(trials, accuracy=lambda trial: 0.5):
-    """Results in which exactly these trials are finished."""
+    """Return results in which exactly these trials are finished."""
     rows = {}
     for trial in trials:
         score = accuracy(trial)
@@ -107,7 +96,7 @@ def test_every_trial_is_made_of_plain_values_of_the_declared_types(name, scale):
 
 
 @pytest.mark.parametrize(("name", "scale"), EVERYWHERE)
-def test_every_trial_tests_the_length_that_learning_rates_are_chosen_by(name, scale):
+def test_every_trial_is_tested_at_the_length_that_decides_the_learning_rate(name, scale):
     assert all(100 in trial.tested_lengths for trial in trials_of(name, scale))
 
 
@@ -133,7 +122,7 @@ def test_the_smoke_scale_has_every_kind_of_trial(name):
     assert kinds("smoke") == kinds("paper")
 
 
-def test_a_laptop_trains_one_trial_per_cell_of_the_slow_models_and_none_that_is_deep():
+def test_the_laptop_scale_has_one_trial_per_cell_of_slow_models_and_no_deep_ones():
     cells = list(SWEEPS["main"].cells(LAPTOP, Results.none()))
     slow = [cell for cell in cells if cell.example.model.slow]
     assert {cell.example.model.name for cell in slow} == {"mamba", "transformer"}
@@ -142,13 +131,13 @@ def test_a_laptop_trains_one_trial_per_cell_of_the_slow_models_and_none_that_is_
     assert {len(cell.trials) for cell in cells if cell not in slow} == {4}
 
 
-def test_a_laptop_asks_many_variants_with_one_seed_and_the_paper_with_all():
+def test_variants_have_one_seed_at_laptop_scale_and_all_seeds_at_paper_scale():
     for name, (scale, seeds) in product(("param-matched", "additive"), (("laptop", {0}), ("paper", {0, 1, 2}))):
         of_main = set(trials_of("main", scale))
         assert {trial.init_seed for trial in trials_of(name, scale) if trial not in of_main} == seeds
 
 
-def test_a_model_may_have_learning_rates_of_its_own():
+def test_a_model_may_override_the_learning_rates():
     cells = SWEEPS["main"].cells(LAPTOP, Results.none())
     rates = {cell.example.model.name: tuple(dict.fromkeys(t.learning_rate for t in cell.trials)) for cell in cells}
     assert rates["rotation"] == (3e-3, 1e-3)
@@ -156,7 +145,7 @@ def test_a_model_may_have_learning_rates_of_its_own():
     assert {trial.learning_rate for trial in trials_of("details", "laptop")} == set(LAPTOP.learning_rates)
 
 
-def test_the_smoke_scale_has_no_more_than_it_needs():
+def test_the_smoke_scale_has_few_trials():
     assert sum(len(trials_of(name, "smoke")) for name in resolve(["all"])) < 320
 
 
@@ -166,26 +155,25 @@ def test_small_scales_still_test_main_at_length_500(scale):
 
 
 ALL_IDS = """
-import sys
 from orch.sweeps.scales import SCALES
 from orch.sweeps.selection import Results
 from orch.sweeps.expansion import expand
 from orch.sweeps.registry import SWEEPS
 for scale in SCALES.values():
     print(*expand(sorted(SWEEPS), scale, Results.none()).trials)
-heavy = {"torch", "ray", "transformers", "numpy", "pyarrow", "pandas"}
-print(sorted(heavy & set(sys.modules)), file=sys.stderr)
+import sys
+print(*{"torch", "ray", "transformers", "numpy", "pyarrow", "pandas"} & set(sys.modules))
 """
 
 
 def test_expansion_is_the_same_in_another_process_and_imports_nothing_heavy():
-    other = subprocess.run([sys.executable, "-c", ALL_IDS], capture_output=True, text=True, check=True)
-    assert other.stderr.strip() == "[]"
+    *ids, imported = run_python(ALL_IDS).splitlines()
+    assert imported == ""
     here = [list(expand(sorted(SWEEPS), scale, Results.none()).trials) for scale in SCALES.values()]
-    assert [line.split() for line in other.stdout.splitlines()] == here
+    assert [line.split() for line in ids] == here
 
 
-def test_a_scale_is_no_part_of_a_trials_identity():
+def test_the_name_of_a_scale_does_not_change_trial_ids():
     renamed = dataclasses.replace(PAPER, name="another", about="differently")
     assert (
         expand(["main"], renamed, Results.none()).trials.keys() == expand(["main"], PAPER, Results.none()).trials.keys()
@@ -196,7 +184,7 @@ def test_a_scale_is_no_part_of_a_trials_identity():
     assert len(large) == 2 * len(small)
 
 
-def test_unequal_scales_never_mix():
+def test_different_scales_share_no_trial():
     ids = [set(expand(["main", "frozen-parity"], scale, Results.none()).trials) for scale in SCALES.values()]
     assert len(set.union(*ids)) == sum(map(len, ids))
 
@@ -205,7 +193,7 @@ def test_the_demo_is_the_same_at_every_scale():
     assert len({tuple(trial.id for trial in trials_of("demo", scale)) for scale in SCALES}) == 1
 
 
-def test_what_two_sweeps_ask_for_is_there_once_with_both_names(dependent):
+def test_a_trial_of_two_sweeps_is_expanded_once_with_both_names(dependent):
     both = expand(["main", "dependent"], SMOKE, Results.none(), dependent)
     alone = [expand([name], SMOKE, Results.none(), dependent).trials for name in ("main", "dependent")]
     assert both.trials.keys() == alone[0].keys() | alone[1].keys()
@@ -214,7 +202,7 @@ def test_what_two_sweeps_ask_for_is_there_once_with_both_names(dependent):
     assert len(shared) == 2
 
 
-def test_a_sweep_that_asks_twice_gets_one_trial(dependent, monkeypatch):
+def test_a_trial_that_a_sweep_yields_twice_is_expanded_once(dependent, monkeypatch):
     trial = SMOKE.trial(SMOKE.task("dihedral", 3), SMOKE.model("rnn"), learning_rate=1e-3, seed=0)
     monkeypatch.setattr("tests.sweeps.dependent.cells", lambda scale, results: [Cell([trial]), Cell([trial])])
     assert [each.sweeps for each in expand(["dependent"], SMOKE, Results.none(), dependent).trials.values()] == [
@@ -228,9 +216,9 @@ def test_all_is_every_sweep_of_the_paper():
     assert len(resolve(["main", "all", "main"])) == len(resolve(["all"]))
 
 
-def test_affordable_cells_try_a_learning_rate_only_while_none_is_enough():
+def test_affordable_cells_try_another_learning_rate_only_while_none_succeeded():
     def learning_rates(scores: dict[float, float]) -> list[float]:
-        """Of a cell whose trials of these rates ended with these scores; what waits is left out."""
+        """Return the learning rates tried in a cell, given the scores of finished ones by learning rate."""
         rows = {
             trial.id: {"ood_accuracy": scores[trial.learning_rate]}
             for trial in all_rates
@@ -251,7 +239,7 @@ def test_affordable_cells_try_a_learning_rate_only_while_none_is_enough():
     assert learning_rates({1e-4: 0.5, 1e-3: 0.5, 1e-5: 0.5}) == [1e-4, 1e-3, 1e-5]
 
 
-def test_fresh_seeds_wait_for_the_chosen_rates_and_share_no_seed_with_those_that_chose():
+def test_fresh_seeds_wait_for_the_best_rates_and_reuse_no_seed_that_chose_them():
     before = [*trials_of("main", "laptop"), *trials_of("dihedral", "laptop")]
     cells = list(SWEEPS["fresh-seeds"].cells(LAPTOP, finished(before)))
     trials = [trial for cell in cells for trial in cell.trials]
@@ -263,12 +251,12 @@ def test_fresh_seeds_wait_for_the_chosen_rates_and_share_no_seed_with_those_that
     assert all(isinstance(each, Waiting) for each in waiting)
 
 
-def test_fresh_seeds_try_other_rates_where_too_few_hold():
+def test_fresh_seeds_try_other_rates_where_too_few_succeed():
     before = [*trials_of("main", "laptop"), *trials_of("dihedral", "laptop")]
     first, *_ = SWEEPS["fresh-seeds"].cells(LAPTOP, finished(before))
 
     def readings(*scores: float) -> list[str]:
-        """Of the first model and task, whose first fresh seeds ended with these."""
+        """Return the readings of the first model and task, given the scores of its first fresh seeds."""
         known = dict(zip(first.trials, scores, strict=False))
         results = finished([*before, *known], lambda trial: known.get(trial, 0.5))
         kind = (first.example.model, first.example.task)
@@ -286,7 +274,7 @@ def test_an_unknown_sweep_suggests_the_nearest(name, nearest):
         expand([name], SMOKE, Results.none())
 
 
-def test_trials_that_depend_on_results_wait_for_them_and_say_for_what(dependent):
+def test_trials_that_depend_on_results_wait_for_them_and_give_the_reason(dependent):
     expansion = expand(["dependent"], LAPTOP, Results.none(), dependent)
     assert len(expansion.trials) == 2 * 4
     assert Counter(each.reason for each in expansion.waiting) == {
@@ -302,14 +290,14 @@ def test_trials_that_depend_on_results_wait_for_them_and_say_for_what(dependent)
     ]
 
 
-def test_what_waits_is_counted_once_however_many_sweeps_ask_for_it():
+def test_a_waiting_trial_of_several_sweeps_is_counted_once():
     catalogue = catalogue_with("dependent", "dependent-too")
     expansion = expand(["dependent", "dependent-too"], SMOKE, Results.none(), catalogue)
     assert len(expansion.waiting) == 4
     assert set(map(tuple, expansion.waiting.values())) == {("dependent", "dependent-too")}
 
 
-def test_finished_cells_are_answered_and_others_go_on_waiting(dependent):
+def test_trials_whose_cell_is_finished_are_expanded_and_others_still_wait(dependent):
     cells = expand(["dependent"], LAPTOP, Results.none(), dependent).trials.values()
     rnn = [each.trial for each in cells if each.trial.model.name == "rnn"]
     results = finished(rnn, accuracy=lambda trial: 1.0 if trial.learning_rate == 3e-4 else 0.2)
@@ -328,7 +316,7 @@ def test_one_unfinished_trial_keeps_its_cell_waiting(dependent):
     assert len(expand(["dependent"], LAPTOP, finished(trials), dependent).waiting) == 0
 
 
-def test_a_trial_made_with_a_rate_that_is_not_known_waits_as_the_rate_does():
+def test_a_trial_with_an_unknown_learning_rate_waits_for_the_same_reason():
     task, model = SMOKE.task("dihedral", 3), SMOKE.model("rnn")
     waiting = SMOKE.trial(task, model, learning_rate=Waiting("an answer"), seed=4)
     assert isinstance(waiting, Waiting)

@@ -1,9 +1,7 @@
-"""A trial's identity: what it hangs on, and what it must survive."""
+"""The id of a trial: which changes alter it, and which must not."""
 
 import dataclasses
 import json
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,22 +14,23 @@ from orch.models.bilinear.config import Config as Bilinear
 from orch.sweeps import trial as trial_module
 from orch.sweeps.trial import Trial, make_trial
 from orch.tasks.modular_addition import ModularAddition
+from tests.new_process import modules_imported, run_python
 from tests.small import MODELS
 
 
 @pytest.fixture(scope="module")
 def pinned_ids():
-    """These ids are in stores. If one changes, finished work is orphaned: give the new field a `past` value instead."""
+    """Return ids that stores contain. If one changes, finished results are lost: give a new field a `past` value."""
     return json.loads((Path(__file__).parents[1] / "golden" / "ids.json").read_text())
 
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("task", sorted(tasks.REGISTRY))
-def test_todays_ids_are_pinned(task, model, pinned_ids):
+def test_ids_are_unchanged(task, model, pinned_ids):
     assert make_trial(task, model).id == pinned_ids[f"{task}/{model}"]
 
 
-def test_a_pinned_id_covers_settings_away_from_their_defaults(pinned_ids):
+def test_the_id_of_a_trial_with_changed_settings_is_unchanged(pinned_ids):
     trial = make_trial(
         "state_machine", "factored", modulus=3, machine_seed=4, rank=16, learning_rate=1e-3, init_seed=2, data_seed=5
     )
@@ -40,7 +39,7 @@ def test_a_pinned_id_covers_settings_away_from_their_defaults(pinned_ids):
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("task", sorted(tasks.REGISTRY))
-def test_a_trial_survives_json(task, model):
+def test_a_trial_converted_to_json_and_back_is_equal(task, model):
     trial = make_trial(task, model)
     again = Trial.from_dict(json.loads(json.dumps(trial.to_dict())))
     assert again == trial
@@ -115,20 +114,17 @@ def test_a_field_added_later_is_left_out_while_it_has_its_past_value():
 
     assert canonical(After(dropout=0.0)) == canonical(Before())
     assert canonical(After()) == {"width": 4, "dropout": 0.1}
-    assert to_dict(After(dropout=0.0)) == {"width": 4, "dropout": 0.0}, "nothing is left out of what is recorded"
+    assert to_dict(After(dropout=0.0)) == {"width": 4, "dropout": 0.0}, "what is recorded has every field"
 
 
 def test_the_id_is_the_same_in_another_process():
     code = "from orch.sweeps.trial import make_trial; print(make_trial('dihedral', 'mamba', modulus=3).id)"
-    other_process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert other_process.stdout.strip() == make_trial("dihedral", "mamba", modulus=3).id
+    assert run_python(code).strip() == make_trial("dihedral", "mamba", modulus=3).id
 
 
 def test_describing_a_trial_imports_no_torch():
     code = "from orch.sweeps.trial import make_trial; make_trial('dihedral', 'mamba').id"
-    code += "; import sys; print('torch' in sys.modules)"
-    other_process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert other_process.stdout.strip() == "False"
+    assert modules_imported(code, {"torch"}) == set()
 
 
 def test_unknown_names_suggest_the_nearest():
@@ -167,7 +163,7 @@ def test_all_impossible_settings_are_reported_at_once():
         ("modular_addition", "bilinear", {"frozen": "yes"}, "frozen 'yes' is not true or false"),
     ],
 )
-def test_an_impossible_setting_is_named(task, model, settings, message):
+def test_the_error_for_an_impossible_setting_names_it(task, model, settings, message):
     with pytest.raises(InvalidSettings, match=message):
         make_trial(task, model, **settings)
 

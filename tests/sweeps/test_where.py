@@ -58,30 +58,30 @@ def test_numbers_compare_by_value(written):
 
 
 @pytest.mark.parametrize(("word", "frozen"), [("true", True), ("yes", True), ("No", False), ("false", False)])
-def test_booleans_have_their_words(word, frozen):
+def test_booleans_are_written_as_true_false_yes_or_no(word, frozen):
     found = chosen(f"frozen={word}")
     assert found == [trial for trial in TRIALS if getattr(trial.model, "frozen", None) is frozen]
     assert found
 
 
-def test_a_trial_without_the_setting_has_none_of_its_values():
+def test_a_trial_without_the_setting_matches_only_inequalities():
     assert {trial.model.name for trial in chosen("rank=256")} == {"factored"}
     assert {trial.model.name for trial in chosen("rank!=256")} == {trial.model.name for trial in TRIALS} - {"factored"}
 
 
-def test_seed_means_the_initialisations():
+def test_seed_means_the_seed_of_the_initialisation():
     trial = make_trial("dihedral", "rnn", init_seed=1, data_seed=2, eval_seed=3)
     assert [seed for seed in range(5) if parse_where([f"seed={seed}"]).matches(trial)] == [1]
 
 
-def test_a_name_is_never_taken_from_a_property_of_another_model():
+def test_a_property_that_is_not_a_setting_cannot_be_named():
     mamba = make_trial("dihedral", "mamba", width=8, expansion=2)
     assert parse_where(["expansion=2"]).matches(mamba)
     with pytest.raises(OrchError, match="there is no setting 'inner'"):
         parse_where(["inner=16"])
 
 
-def test_a_trial_that_waits_for_its_learning_rate_may_have_any():
+def test_a_trial_that_waits_for_its_learning_rate_matches_any_learning_rate():
     waiting = SMOKE.trial(SMOKE.task("dihedral", 3), SMOKE.model("rnn"), learning_rate=Waiting("it"), seed=0).trial
     assert parse_where(["learning_rate=1e-5", "model=rnn"]).matches(waiting)
     assert parse_where(["learning_rate!=1e-5"]).matches(waiting)
@@ -107,14 +107,14 @@ def test_a_trial_that_waits_for_its_learning_rate_may_have_any():
         ("model=", "there is no model ''"),
     ],
 )
-def test_what_cannot_be_understood_gets_one_sentence(condition, message):
+def test_the_error_for_an_invalid_condition_is_one_sentence(condition, message):
     with pytest.raises(OrchError) as caught:
         parse_where([condition])
     assert str(caught.value).startswith(message)
     assert "\n" not in str(caught.value)
 
 
-def test_all_problems_are_told_at_once():
+def test_all_problems_are_reported_at_once():
     with pytest.raises(OrchError) as caught:
         parse_where(["widht=3,modulus=x", "frozen=maybe"])
     assert len(str(caught.value).splitlines()) == 3

@@ -1,4 +1,4 @@
-"""Every task: what its sequences look like, and that the fast labels are the plain fold's."""
+"""The contract of every task: the form of its sequences, and vectorised labels equal to those of the plain fold."""
 
 import itertools
 import random
@@ -24,7 +24,7 @@ def draw(task: Task, num_samples: int, shortest: int = 2, longest: int = 10, see
 
 
 @every_task
-def test_vectorised_labels_are_the_plain_folds(task):
+def test_vectorised_labels_equal_those_of_the_plain_fold(task):
     batch = draw(task, 3000)
     for tokens, end, target in zip(
         batch.tokens_NT.tolist(), batch.end_N.tolist(), batch.target_N.tolist(), strict=True
@@ -127,7 +127,7 @@ def test_no_machine_of_two_states_forgets_its_state():
 
 
 @pytest.mark.parametrize("modulus", [3, 5, 10, 25, 50])
-def test_the_default_machines_neither_commute_nor_keep_all_states_apart(modulus):
+def test_the_default_machines_do_not_commute_and_merge_some_states(modulus):
     table = StateMachine(modulus=modulus).table
     moves = [[table[state][symbol] for state in range(modulus)] for symbol in range(modulus)]
     assert any(a[b[state]] != b[a[state]] for a in moves for b in moves for state in range(modulus))

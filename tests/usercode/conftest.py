@@ -1,4 +1,4 @@
-"""Sweep files written by tests, each in a folder of its own."""
+"""Sweep files written by tests, each in a separate folder."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -96,7 +96,7 @@ class Files:
         return str(self.sweep)
 
     def edit(self, old: str, new: str, path: Path | None = None) -> str:
-        """Replace text in the sweep (or another file), where it is; the path of the sweep."""
+        """Replace text in the sweep file (or another one), and return the path of the sweep file."""
         path = path or self.sweep
         text = path.read_text()
         assert old in text
@@ -112,7 +112,7 @@ def files(tmp_path: Path) -> Files:
 
 @pytest.fixture
 def another(tmp_path: Path) -> Callable[[str], Files]:
-    """The same files in another folder."""
+    """Return a function that writes the same files to another folder."""
 
     def make(name: str) -> Files:
         (tmp_path / name).mkdir()

@@ -1,14 +1,12 @@
-"""Reading a sweep file: the catalogue with what it defines, and errors as sentences with file and line."""
+"""Reading a sweep file: the catalogue with its definitions, and errors that name file and line in one sentence."""
 
 import importlib
 import pickle
 import sys
 
 import pytest
-from click.testing import CliRunner
 
 from orch import models, tasks
-from orch.cli import main
 from orch.core.errors import InvalidCode
 from orch.store import SCHEMAS
 from orch.sweeps.catalogue import BUILT_IN, resolve
@@ -17,6 +15,7 @@ from orch.sweeps.registry import SWEEPS
 from orch.sweeps.scales import SCALES, SMOKE
 from orch.sweeps.selection import Results
 from orch.usercode import UserCode, codes_defining, make_catalogue, read_sweeps
+from tests.command_line import orch
 
 
 def trials(path, scale=SMOKE):
@@ -25,13 +24,13 @@ def trials(path, scale=SMOKE):
 
 
 def problem(path):
-    """The error that a file leads to."""
+    """Return the message of the error that a file causes."""
     with pytest.raises(InvalidCode) as caught:
         trials(path)
     return str(caught.value)
 
 
-def test_a_file_is_a_sweep_like_any_other_with_its_models_and_tasks(files):
+def test_a_file_defines_a_sweep_with_its_models_and_tasks(files):
     found = trials(files.path)
     assert [(trial.model.name, trial.task.name) for trial in found] == [
         ("averaging", "last"), ("rnn", "last"), ("averaging", "modular_addition"), ("rnn", "modular_addition"),
@@ -50,7 +49,7 @@ def test_a_scale_makes_the_models_and_tasks_of_a_file_by_name(files):
     assert (trial.task.name, trial.task.modulus) == ("last", 3)
 
 
-def test_a_sweep_of_built_in_models_alone_needs_no_more_than_a_title_and_cells(files):
+def test_a_sweep_of_built_in_models_needs_only_a_title_and_cells(files):
     path = files.folder / "plain.py"
     path.write_text(
         "TITLE = 'x'\ndef cells(scale, results):\n    yield scale.cell(scale.task('dihedral', 3), scale.model('rnn'))"
@@ -60,7 +59,7 @@ def test_a_sweep_of_built_in_models_alone_needs_no_more_than_a_title_and_cells(f
     assert codes_defining([trial]) == []
 
 
-def test_code_that_was_sent_is_the_code_that_was_read(files):
+def test_code_converted_to_a_dict_and_back_is_equal(files):
     code = UserCode.read(files.path)
     assert UserCode.from_dict(code.to_dict()) == code
     assert [name for name, _ in code.files] == ["my_sweep.py", "averaging.py"]
@@ -68,14 +67,14 @@ def test_code_that_was_sent_is_the_code_that_was_read(files):
     assert UserCode.read(files.path).digest != code.digest
 
 
-def test_a_trial_knows_the_code_behind_it(files):
+def test_the_code_that_defines_a_trial_is_found(files):
     found = trials(files.path)
     code = UserCode.read(files.path)
     assert codes_defining(found[:1]) == codes_defining(found[:2]) == [code]
     assert codes_defining(found[3:]) == []
 
 
-def test_versions_of_one_file_live_side_by_side(files):
+def test_two_versions_of_a_file_can_be_loaded_at_once(files):
     old = UserCode.read(files.path)
     new = UserCode.read(files.edit("return symbol", "return 1 - symbol"))
     first, second = (make_catalogue((code,)).tasks["last"] for code in (old, new))
@@ -83,7 +82,7 @@ def test_versions_of_one_file_live_side_by_side(files):
     assert make_catalogue((UserCode.from_dict(old.to_dict()),)).tasks["last"] is first
 
 
-def test_reading_a_file_changes_nothing_but_the_catalogue_it_is_read_into(files):
+def test_reading_a_file_changes_no_global_state(files):
     known = [dict(registry) for registry in (models.REGISTRY, tasks.REGISTRY, SWEEPS)]
     finders, schema = list(sys.meta_path), SCHEMAS["trials"]
     trials(files.path)
@@ -94,7 +93,7 @@ def test_reading_a_file_changes_nothing_but_the_catalogue_it_is_read_into(files)
     assert "averaging" not in BUILT_IN.models
 
 
-def test_a_file_beside_it_is_run_when_it_is_first_imported_and_its_errors_are_its_own(files):
+def test_an_imported_file_runs_at_its_first_import_and_its_errors_are_raised_there(files):
     files.edit("import torch\n", "import torch\n\ntorch.no_such_thing\n", files.network)
     model = trials(files.path)[0].model
     importlib.invalidate_caches()
@@ -161,7 +160,7 @@ def test_two_files_may_share_the_file_that_defines_a_model(files):
         ('name = "last"', 'name = "averaging"', None),
     ],
 )  # fmt: skip
-def test_what_is_wrong_with_a_file_is_one_sentence(files, old, new, message):
+def test_the_error_for_an_invalid_file_is_one_sentence(files, old, new, message):
     path = files.edit(old, new)
     if message is None:
         assert trials(path), "a task and a model may share a name"
@@ -171,13 +170,12 @@ def test_what_is_wrong_with_a_file_is_one_sentence(files, old, new, message):
     assert "\n" not in found
 
 
-def test_everything_wrong_with_all_files_is_told_at_once(files, another):
+def test_all_problems_of_all_files_are_reported_at_once(files, another):
     other = another("other")
     files.edit("TITLE =", "TITEL =")
     files.edit("def shapes", "def forms")
     other.edit("def cells", "def sells")
-    result = CliRunner().invoke(main, ["plan", files.path, other.path])
-    assert result.exit_code == 2
+    result = orch("plan", files.path, other.path, expect=2)
     assert len(result.stderr.splitlines()) == 3
     assert all(line.startswith("error: my_sweep.py: ") for line in result.stderr.splitlines())
 
@@ -204,33 +202,32 @@ def test_names_that_two_files_share_are_errors(files, another):
         ("my sweep.py", "my sweep.py is no name for a sweep: use letters, digits, _ and -, a letter first"),
     ],
 )
-def test_a_file_must_be_there_and_have_a_name_of_its_own(files, name, message, monkeypatch):
+def test_a_file_must_exist_and_have_an_unused_valid_name(files, name, message, monkeypatch):
     monkeypatch.chdir(files.folder)
     if "/" not in name:
         files.sweep.rename(files.folder / name)
     assert problem(name) == message
 
 
-def test_a_class_made_inside_cells_could_not_be_found_by_a_worker(files):
+def test_a_class_defined_inside_cells_is_refused(files):
     text = "    class Other(Averaging):\n        name = 'other'\n        revision = 1\n    for task in"
     path = files.edit("    for task in", text)
     files.edit("Averaging(width=8)", "Other(width=8)")
     assert "model other cannot be found by its name: define or import it at the top level of the file" in problem(path)
 
 
-def test_a_text_that_is_no_text_is_named(files):
+def test_a_file_that_is_not_text_is_named(files):
     files.network.write_bytes(b"\xff\xfe\x00")
     assert "averaging.py cannot be read as text" in problem(files.path)
 
 
-def test_a_plan_of_ones_own_file_says_what_is_wrong_without_a_traceback(files):
-    result = CliRunner().invoke(main, ["plan", files.edit("DEPTH = 1", "DEPTH = 1 / 0")])
-    assert result.exit_code == 2
+def test_orch_plan_reports_an_error_in_a_file_without_a_traceback(files):
+    result = orch("plan", files.edit("DEPTH = 1", "DEPTH = 1 / 0"), expect=2)
     assert result.stderr == "error: my_sweep.py, line 9: ZeroDivisionError: division by zero: fix it\n"
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_the_same_trials_are_planned_again_and_again(files, scale):
+def test_expanding_a_file_twice_gives_the_same_trials(files, scale):
     assert [trial.id for trial in trials(files.path, SCALES[scale])] == [
         trial.id for trial in trials(files.path, SCALES[scale])
     ]

@@ -1,7 +1,5 @@
-"""The worked example keeps the promises that built-in models and tasks keep."""
+"""The sweep in `examples/` fulfils the contracts of built-in models and tasks."""
 
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +12,8 @@ from orch.sweeps.scales import SCALES, SMOKE
 from orch.sweeps.selection import Results
 from orch.tasks.sampling import Sampler
 from orch.usercode import read_sweeps
+from tests.command_line import orch
+from tests.new_process import command_imports
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "gated_sweep.py"
 (NAME,), CATALOGUE = read_sweeps([str(EXAMPLE)])
@@ -29,7 +29,7 @@ def network_and_batch(gate):
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_it_has_two_models_of_each_kind_on_both_tasks_at_every_scale(scale):
+def test_the_example_has_two_models_of_each_kind_on_both_tasks_at_every_scale(scale):
     expanded = expand([NAME], SCALES[scale], Results.none(), CATALOGUE).trials.values()
     kinds = {(each.trial.model.name, each.trial.model.summary, each.trial.task.name) for each in expanded}
     assert len(kinds) == 8
@@ -39,7 +39,7 @@ def test_it_has_two_models_of_each_kind_on_both_tasks_at_every_scale(scale):
 
 
 @pytest.mark.parametrize("gate", ["positive", "signed"])
-def test_its_network_reads_every_input_and_nothing_after_the_end(gate):
+def test_the_network_of_the_example_reads_every_input_and_nothing_after_the_end(gate):
     task, network, batch = network_and_batch(gate)
     tokens, end = batch.tokens_NT[None], batch.end_N[None]
     logits = network(tokens, end)
@@ -51,7 +51,7 @@ def test_its_network_reads_every_input_and_nothing_after_the_end(gate):
     assert ((network(changed, end) - logits).abs().amax(-1) > 0).all()
 
 
-def test_its_task_forgets_at_every_reset():
+def test_the_task_of_the_example_forgets_at_every_reset():
     task = HERE.task("resettable_addition", 3)
     assert task.fold([2, 2]) == 1
     assert task.fold([2, 2, 3, 2]) == 2
@@ -62,12 +62,7 @@ def test_its_task_forgets_at_every_reset():
         assert task.fold(tokens[1:end]) == target
 
 
-def test_planning_it_imports_neither_torch_nor_ray(tmp_path):
-    code = (
-        "import sys; from orch.cli import main\n"
-        f"try: main(['plan', {str(EXAMPLE)!r}, '--store', {str(tmp_path / 'none')!r}])\nexcept SystemExit: pass\n"
-        "print(sorted({'torch', 'ray', 'pandas', 'transformers'} & set(sys.modules)), file=sys.stderr)"
-    )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
-    assert found.stderr.strip() == "[]"
-    assert "96 trials, 24 of them shared with other sweeps" in found.stdout
+def test_planning_the_example_imports_neither_torch_nor_ray(tmp_path):
+    arguments = ["plan", str(EXAMPLE), "--store", str(tmp_path / "none")]
+    assert command_imports(arguments, {"torch", "ray", "pandas", "transformers"}, tmp_path) == set()
+    assert "96 trials, 24 of them shared with other sweeps" in orch(*arguments).stdout

@@ -1,4 +1,4 @@
-"""The hash of a source as the revision of what it defines: which edits make a model new, and which do not."""
+"""The revision of user code is a hash of its source: which edits change it, and which do not."""
 
 import shutil
 
@@ -26,7 +26,7 @@ def revisions(path):
         ("averaging.py", "mean(1)", "sum(1)"),
     ],
 )  # fmt: skip
-def test_an_edit_of_what_trains_makes_model_and_task_new(files, file, old, new):
+def test_an_edit_of_training_code_changes_the_revisions_of_model_and_task(files, file, old, new):
     before = revisions(files.path)
     model, task = revisions(files.edit(old, new, files.folder / file))
     assert model != before[0]
@@ -43,12 +43,12 @@ def test_an_edit_of_what_trains_makes_model_and_task_new(files, file, old, new):
         ("DEPTH = 1", "REPRODUCES = 'nothing'\nDEPTH = 1"),
     ],
 )
-def test_an_edit_of_what_only_asks_changes_no_revision(files, old, new):
+def test_an_edit_of_cells_title_or_docstring_changes_no_revision(files, old, new):
     before = revisions(files.path)
     assert revisions(files.edit(old, new)) == before
 
 
-def test_what_asks_counts_where_something_makes_more_of_it(files):
+def test_an_edit_of_the_title_changes_the_revision_where_code_uses_it(files):
     before = revisions(files.edit("DEPTH = 1", "DEPTH = len(TITLE)"))
     assert revisions(files.edit("Averages on copying", "Something else")) != before
 
@@ -59,7 +59,7 @@ def test_a_revision_is_the_same_on_every_machine_and_exact_as_a_float():
     assert BITS <= 53
 
 
-def test_where_the_files_lie_and_what_the_sweep_is_called_do_not_count(files, tmp_path):
+def test_folder_and_file_name_do_not_change_the_revision(files, tmp_path):
     before = revisions(files.path)
     (tmp_path / "elsewhere").mkdir()
     shutil.copy(files.sweep, tmp_path / "elsewhere" / "renamed.py")
@@ -67,7 +67,7 @@ def test_where_the_files_lie_and_what_the_sweep_is_called_do_not_count(files, tm
     assert revisions(tmp_path / "elsewhere" / "renamed.py") == before
 
 
-def test_a_model_in_a_file_of_its_own_keeps_its_results_when_others_are_edited(files):
+def test_a_model_in_a_separate_file_keeps_its_revision_when_other_files_are_edited(files):
     text = files.sweep.read_text()
     start, end = text.index("@dataclass"), text.index("@dataclass", text.index("@dataclass") + 1)
     (files.folder / "model.py").write_text(text[: text.index("TITLE")] + text[start:end])
@@ -79,7 +79,7 @@ def test_a_model_in_a_file_of_its_own_keeps_its_results_when_others_are_edited(f
     assert revisions(files.edit("mean(1)", "sum(1)", files.network))[0] != model
 
 
-def test_an_edited_model_never_meets_its_old_results_and_built_in_ones_keep_theirs(files):
+def test_trials_of_an_edited_model_get_new_ids_and_built_in_ones_keep_theirs(files):
     def ids(path):
         names, catalogue = read_sweeps([path])
         expanded = expand(names, SMOKE, Results.none(), catalogue).trials.values()
@@ -89,6 +89,6 @@ def test_an_edited_model_never_meets_its_old_results_and_built_in_ones_keep_thei
     after = ids(files.edit("mean(1)", "sum(1)", files.network))
     assert before.keys() == after.keys()
     same = {key for key in before if before[key] == after[key]}
-    assert same == {("rnn", "modular_addition")}, "only what is not the user's at all is as it was"
+    assert same == {("rnn", "modular_addition")}, "only the trial without user code is unchanged"
     main = expand(["main"], SMOKE, Results.none()).trials
     assert before["rnn", "modular_addition"] in main

@@ -1,4 +1,4 @@
-"""A worker is sent the text of a user's code, and a store keeps it: neither needs the file."""
+"""Workers and stores receive the text of user code, so that neither needs the file."""
 
 import shutil
 
@@ -41,8 +41,8 @@ def request_of(files, *where):
     return Request.read([files.path], "smoke", where)
 
 
-def work_off(request, store):
-    """All that is missing, in this process, without the file."""
+def train_unfinished(request, store):
+    """Train all unfinished trials in this process, and return their number."""
     plan = request.plan(store)
     record(store, request, plan)
     units = [unit_of(planned.trial, store) for planned in plan.trials if planned.left]
@@ -54,7 +54,7 @@ def work_off(request, store):
 def test_a_worker_trains_what_it_was_sent_without_the_file(files, store):
     request = request_of(files, "task=last")
     shutil.rmtree(files.folder)
-    assert work_off(request, store) == 2
+    assert train_unfinished(request, store) == 2
     rows = {row["model"]: row for row in store.read("trials").to_pylist()}
     assert (rows["averaging"]["flavour"], rows["averaging"]["decay"]) == ("plain", 0.5)
     assert (rows["rnn"]["flavour"], rows["rnn"]["patience"]) == (None, 0)
@@ -64,16 +64,16 @@ def test_a_worker_trains_what_it_was_sent_without_the_file(files, store):
     assert rows["averaging"]["num_parameters"] == 2 * 5 * 8 + 5
 
 
-def test_a_worker_serves_one_version_after_another(files, store):
+def test_one_worker_process_trains_several_versions_of_the_code(files, store):
     old = request_of(files, "model=averaging", "task=last")
     new = Request.read([files.edit("mean(1)", "sum(1)", files.network)], old.scale, old.where)
     for request in (old, new, old, new):
-        work_off(request, store)
+        train_unfinished(request, store)
     losses = [row["validation_loss"] for row in store.read("trials").to_pylist()]
     assert len(set(losses)) == len(losses) == 2
 
 
-def test_a_failure_in_own_code_is_recorded_with_its_line(files, store):
+def test_a_failure_in_user_code_is_recorded_with_its_source_line(files, store):
     files.edit("mean(1)", "median(1).no_such_thing", files.network)
     trial = request_of(files, "model=averaging").plan(store).trials[0].trial
     unit = unit_of(trial, store)
@@ -98,7 +98,7 @@ def test_code_that_cannot_be_run_on_a_worker_is_a_recorded_failure(files, store)
     ]
 
 
-def test_a_network_with_other_parameters_than_the_settings_say_is_told_so(files, store):
+def test_a_network_whose_parameters_differ_from_shapes_is_a_clear_error(files, store):
     files.edit('"head.bias": (vocabulary.size,)', '"head.bias": (self.width,)')
     files.edit(
         "uniform(shape, 0.1, generator)", "uniform(shape if len(shape) > 1 else (5,), 0.1, generator)", files.network
@@ -110,7 +110,7 @@ def test_a_network_with_other_parameters_than_the_settings_say_is_told_so(files,
     assert caught.value.failure.message == expected
 
 
-def test_what_was_asked_for_is_known_without_the_file_and_as_it_was_then(files, store):
+def test_a_recorded_request_has_the_code_as_it_was_when_recorded(files, store):
     request = request_of(files, "model=averaging")
     plan = request.plan(store)
     record(store, request, plan)
@@ -122,7 +122,7 @@ def test_what_was_asked_for_is_known_without_the_file_and_as_it_was_then(files, 
     assert found.model.name == "averaging"
 
 
-def test_a_sweep_asked_for_again_after_an_edit_is_recorded_as_it_is_now(files, store):
+def test_a_request_repeated_after_an_edit_is_recorded_with_the_new_code(files, store):
     old = request_of(files)
     record(store, old, old.plan(store))
     new = Request.read([files.edit("mean(1)", "sum(1)", files.network)], old.scale, old.where)
@@ -131,14 +131,14 @@ def test_a_sweep_asked_for_again_after_an_edit_is_recorded_as_it_is_now(files, s
     assert len(store.list_json("code")) == 2, "the code of finished trials stays"
 
 
-def test_a_running_sweep_does_not_notice_that_its_file_is_edited(files, store):
+def test_editing_the_file_does_not_change_a_running_sweep(files, store):
     request = request_of(files)
     before = [planned.id for planned in request.plan(store).trials]
     files.edit("mean(1)", "sum(1)", files.network)
     assert [planned.id for planned in request.plan(store).trials] == before
 
 
-def test_code_that_is_gone_from_the_store_is_asked_for(files, store):
+def test_code_missing_from_the_store_is_an_error_with_a_remedy(files, store):
     request = request_of(files)
     record(store, request, request.plan(store))
     store.delete(f"code/{request.code[0].digest}.json")
@@ -150,7 +150,7 @@ def test_code_that_is_gone_from_the_store_is_asked_for(files, store):
 
 def test_a_trained_model_can_be_loaded_with_the_code_it_was_trained_with(files, store, tmp_path):
     old = request_of(files, "model=averaging", "task=last")
-    work_off(old, store)
+    train_unfinished(old, store)
     (row,) = store.read("trials").to_pylist()
     newer = UserCode.read(files.edit("mean(1)", "sum(1)", files.network))
     put_code(store, [newer])
@@ -167,7 +167,7 @@ def test_a_trained_model_can_be_loaded_with_the_code_it_was_trained_with(files, 
     assert code_of_trial(store, "no such trial") == ()
 
 
-def test_a_trial_of_built_in_parts_needs_no_code(files, store):
-    work_off(request_of(files, "model=rnn", "task=modular_addition"), store)
+def test_a_trial_of_built_in_model_and_task_has_no_code(files, store):
+    train_unfinished(request_of(files, "model=rnn", "task=modular_addition"), store)
     (trial_id,) = store.done()
     assert code_of_trial(store, trial_id) == ()

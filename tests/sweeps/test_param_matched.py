@@ -1,4 +1,4 @@
-"""The parameter-matched table's counts, exactly."""
+"""Parameter counts of the parameter-matched table."""
 
 import csv
 from importlib import resources
@@ -8,7 +8,7 @@ from orch.sweeps.experiments.param_matched import MATCHED
 from orch.tasks import REGISTRY
 
 
-def test_all_eight_published_parameter_counts_hold_exactly():
+def test_all_eight_parameter_counts_equal_the_published_ones():
     text = resources.files("orch.analysis").joinpath("published", "param_counts.csv").read_text()
     published = [int(row["parameters"]) for row in csv.DictReader(text.splitlines())]
     task = REGISTRY["modular_addition"](modulus=5)

@@ -8,7 +8,7 @@ from tests.store.example import ids, write_example
 
 @pytest.mark.parametrize("merged_before", [False, True])
 @pytest.mark.parametrize("moment", range(1, 7))
-def test_a_listing_misses_nothing_that_is_merged_while_it_goes_on(tmp_path, monkeypatch, merged_before, moment):
+def test_a_listing_misses_no_part_that_is_merged_meanwhile(tmp_path, monkeypatch, merged_before, moment):
     store = Store.open(tmp_path)
     for seed in range(4):
         write_example(store, seed)
@@ -27,7 +27,7 @@ def test_a_listing_misses_nothing_that_is_merged_while_it_goes_on(tmp_path, monk
     assert Store.open(tmp_path).done() == ids(range(4))
 
 
-def test_a_part_is_on_the_disk_before_it_has_its_name_and_the_name_before_writing_ends(tmp_path, monkeypatch):
+def test_a_part_is_synced_before_it_is_renamed_and_its_folder_afterwards(tmp_path, monkeypatch):
     store = Store.open(tmp_path)
     write_example(store)
     events = []
@@ -39,7 +39,7 @@ def test_a_part_is_on_the_disk_before_it_has_its_name_and_the_name_before_writin
     assert events == [("sync", name.stat().st_ino), ("name", name), ("sync", name.parent.stat().st_ino)]
 
 
-def test_new_folders_are_on_the_disk_before_the_part_within_them(tmp_path, monkeypatch):
+def test_new_folders_are_synced_to_disk(tmp_path, monkeypatch):
     synced, sync = [], os.fsync
     monkeypatch.setattr(os, "fsync", lambda file: (synced.append(os.fstat(file).st_ino), sync(file)))
     Store.open(tmp_path / "new").write("curves", [{"trial_id": "t", "attempt_id": "a", "step": 1}])

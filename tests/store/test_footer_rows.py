@@ -1,4 +1,4 @@
-"""Many small parts, read by the lines in their footers: the same rows, and no damage overlooked."""
+"""Many small parts are read from the JSON lines in their footers: the same rows, and damage is still noticed."""
 
 import datetime
 import math
@@ -7,12 +7,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from orch.core.errors import StoreTooNew
-from orch.store import SCHEMAS, Event, Store, StoreWarning, part
-from orch.store import footer_rows as lines
-from orch.store import table_reader as reader
+from orch.store import SCHEMAS, Event, Store, StoreWarning, footer_rows, part, table_reader
 from orch.store.part import columns_checksum, encode, to_table
+from tests.store.damage import DAMAGE
 from tests.store.example import START, everything, ids, parts, write_example
-from tests.store.test_damage import DAMAGE
 
 NUM_PARTS = 20
 
@@ -26,9 +24,9 @@ def store(tmp_path):
 
 
 def as_parquet(store, monkeypatch):
-    """Everything, read without the lines."""
+    """Return all rows, read from the Parquet data and not from the lines in the footers."""
     with monkeypatch.context() as patch:
-        patch.setattr(reader, "_MANY", math.inf)
+        patch.setattr(table_reader, "_MANY", math.inf)
         return everything(Store.open(store.uri))
 
 
@@ -37,11 +35,11 @@ def no_parquet(*arguments, **options):
 
 
 def test_many_small_parts_are_read_without_parsing_their_footers(store, monkeypatch):
-    monkeypatch.setattr(reader, "decode", no_parquet)
+    monkeypatch.setattr(table_reader, "decode", no_parquet)
     assert Store.open(store.uri).done() == ids(range(NUM_PARTS))
 
 
-def test_lines_say_the_same_as_the_part(store, monkeypatch):
+def test_the_lines_in_footers_give_the_same_rows_as_the_parquet_data(store, monkeypatch):
     row = {"attempt_id": "a", "trial_id": "t", "event": Event.START, "at": START, "pid": 2**62}
     awkward = {"host": 'a "host"\n\\ of 1\u2028 é 😀', "worker": "", "step": -1, "traceback": "lines:0000000000000000"}
     early = datetime.datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=datetime.UTC)
@@ -61,7 +59,7 @@ def test_a_part_of_several_rows_gives_all_of_them(tmp_path):
     assert len({(row["attempt_id"], row["event"]) for row in rows}) == 2 * NUM_PARTS
 
 
-def test_numbers_that_json_does_not_know_are_read_from_the_part(store):
+def test_nan_and_infinity_are_read_from_the_parquet_data(store):
     write_example(store, NUM_PARTS, accuracy=math.nan)
     write_example(store, NUM_PARTS + 1, accuracy=math.inf)
     accuracies = Store.open(store.uri).read("trials", ["ood_accuracy"])["ood_accuracy"].to_pylist()
@@ -71,7 +69,7 @@ def test_numbers_that_json_does_not_know_are_read_from_the_part(store):
 
 
 @pytest.mark.parametrize("how", DAMAGE)
-def test_damage_is_found_among_many_parts_as_among_few(store, tmp_path, how):
+def test_damage_is_noticed_among_many_parts_too(store, tmp_path, how):
     damaged = parts(tmp_path, "trials")[3]
     damaged.write_bytes(DAMAGE[how](damaged.read_bytes()))
     with pytest.warns(StoreWarning, match=damaged.name):
@@ -80,7 +78,7 @@ def test_damage_is_found_among_many_parts_as_among_few(store, tmp_path, how):
     assert (tmp_path / "damaged" / "trials" / damaged.name).exists()
 
 
-def test_damaged_lines_are_not_believed(store, tmp_path):
+def test_damaged_lines_are_not_used(store, tmp_path):
     changed = parts(tmp_path, "trials")[3]
     data = changed.read_bytes()
     assert data.count(b'"task":"modular') == 1
@@ -105,24 +103,25 @@ def test_many_parts_of_a_later_version_ask_for_an_upgrade(tmp_path, monkeypatch)
         Store.open(tmp_path).done()
 
 
-def test_a_merged_part_has_no_lines_for_they_would_hide_what_it_replaces(store, tmp_path):
+def test_a_merged_part_has_no_lines_because_they_would_hide_what_it_replaces(store, tmp_path):
     data = store.read("trials").slice(0, 2)
-    replacing = encode("trials", SCHEMAS["trials"], data, replaces=["trials/0/a.parquet"])
-    assert lines.find_lines(replacing, columns_checksum(SCHEMAS["trials"])) is None
-    assert lines.find_lines(encode("trials", SCHEMAS["trials"], data), columns_checksum(SCHEMAS["trials"])) is not None
+    merged = encode("trials", SCHEMAS["trials"], data, replaces=["trials/0/a.parquet"])
+    original = encode("trials", SCHEMAS["trials"], data)
+    assert footer_rows.find_lines(merged, columns_checksum(SCHEMAS["trials"])) is None
+    assert footer_rows.find_lines(original, columns_checksum(SCHEMAS["trials"])) is not None
 
 
-def test_only_a_few_short_rows_are_written_twice(tmp_path):
+def test_only_a_few_short_rows_are_repeated_in_the_footer(tmp_path):
     row = {"attempt_id": "a", "trial_id": "t", "event": "start"}
 
     def has_lines(rows):
         data = encode("attempts", SCHEMAS["attempts"], to_table("attempts", SCHEMAS["attempts"], rows))
         (tmp_path / "part").write_bytes(data)
-        return lines.KEY.encode() in pq.read_metadata(tmp_path / "part").metadata
+        return footer_rows.KEY.encode() in pq.read_metadata(tmp_path / "part").metadata
 
     assert has_lines([row])
-    assert not has_lines([row] * (lines.MOST_ROWS + 1))
-    assert not has_lines([row | {"traceback": "x" * lines.MOST_BYTES}])
+    assert not has_lines([row] * (footer_rows.MOST_ROWS + 1))
+    assert not has_lines([row | {"traceback": "x" * footer_rows.MOST_BYTES}])
     assert not has_lines([])
 
 

@@ -1,4 +1,4 @@
-"""A store in a bucket: the same promises, over a real S3 protocol on the loopback interface."""
+"""A store in a bucket has the same guarantees as a local one; a simulated S3 server on this machine serves it."""
 
 import json
 import os
@@ -44,7 +44,7 @@ class Bucket:
         self.client.put_object(Bucket=self.name, Key=key, Body=data)
 
     def spoil(self, key):
-        """Replace an object by garbage of the same size: who fetches it from now on sees it."""
+        """Replace an object by garbage of the same size, so that fetching it again is noticed."""
         self.put(key, bytes(len(self.get(key))))
 
 
@@ -66,7 +66,7 @@ def cached(tmp_path):
     return sorted((tmp_path / "cache").rglob("*.parquet"))
 
 
-def test_what_is_written_is_read_back(bucket, store):
+def test_written_rows_are_read_back(bucket, store):
     assert not store.exists()
     assert store.done() == set()
     for seed in range(3):
@@ -115,7 +115,7 @@ def test_compaction_merges_parts_and_keeps_every_row(bucket, store):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("point", ["part-written", "part-renamed", "compacted-written", "compacting-deleting:2"])
-def test_a_compaction_killed_at_any_point_loses_and_doubles_nothing(bucket, store, point):
+def test_a_compaction_killed_at_any_point_neither_loses_nor_duplicates_rows(bucket, store, point):
     for seed in range(4):
         write_example(store, seed, minute=seed)
     before = everything(Store.open(bucket.uri))
@@ -132,7 +132,7 @@ def test_a_writer_killed_at_any_point_leaves_a_whole_trial_or_none(bucket, store
     assert store.done() == (ids([0]) if finished else set())
 
 
-def test_a_second_process_fetches_no_part_that_the_first_has_fetched(bucket, store, tmp_path):
+def test_a_second_process_uses_the_parts_that_the_first_has_cached(bucket, store, tmp_path):
     for seed in range(3):
         write_example(store, seed)
     assert json.loads(run("done", bucket.uri)) == sorted(ids(range(3)))
@@ -142,7 +142,7 @@ def test_a_second_process_fetches_no_part_that_the_first_has_fetched(bucket, sto
     assert json.loads(run("done", bucket.uri)) == sorted(ids(range(4)))
 
 
-def test_without_its_copies_a_process_fetches_the_parts_anew(bucket, store, tmp_path, monkeypatch):
+def test_a_process_without_the_cache_fetches_the_parts_again(bucket, store, tmp_path, monkeypatch):
     write_example(store)
     assert store.done() == ids([0])
     bucket.spoil(*bucket.keys("trials/"))
@@ -154,7 +154,7 @@ def test_without_its_copies_a_process_fetches_the_parts_anew(bucket, store, tmp_
 
 
 @pytest.mark.parametrize("how", [lambda data: b"", lambda data: bytes(len(data))])
-def test_a_damaged_copy_is_fetched_again(bucket, store, tmp_path, how):
+def test_a_part_whose_cached_copy_is_damaged_is_fetched_again(bucket, store, tmp_path, how):
     write_example(store)
     assert store.done() == ids([0])
     [copy] = cached(tmp_path)
@@ -164,7 +164,7 @@ def test_a_damaged_copy_is_fetched_again(bucket, store, tmp_path, how):
     assert len(bucket.keys("trials/")) == 1
 
 
-def test_copies_of_parts_that_are_gone_are_removed(bucket, store, tmp_path):
+def test_cached_copies_of_deleted_parts_are_removed(bucket, store, tmp_path):
     for seed in range(3):
         write_example(store, seed)
     store.done()
@@ -177,14 +177,14 @@ def test_copies_of_parts_that_are_gone_are_removed(bucket, store, tmp_path):
     assert len(cached(tmp_path)) == 1
 
 
-def test_a_machine_that_can_keep_no_copies_reads_all_the_same(bucket, store, tmp_path, monkeypatch):
+def test_a_machine_that_cannot_cache_parts_still_reads_them(bucket, store, tmp_path, monkeypatch):
     write_example(store)
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("ORCH_CACHE", str(tmp_path / "file"))
     assert Store.open(bucket.uri).done() == ids([0])
 
 
-def test_a_bucket_that_is_not_there_is_not_an_empty_store(bucket):
+def test_a_missing_bucket_is_an_error_and_not_an_empty_store(bucket):
     store = Store.open(bucket.uri.replace(bucket.name, "misspelt"))
     for use in (store.done, store.exists):
         with pytest.raises(StoreUnreachable, match="has no bucket: check its name"):
@@ -194,7 +194,7 @@ def test_a_bucket_that_is_not_there_is_not_an_empty_store(bucket):
             use()
 
 
-def test_a_part_cut_short_on_its_way_is_an_error_and_damages_nothing(bucket, store, monkeypatch):
+def test_a_truncated_download_is_an_error_and_damages_nothing(bucket, store, monkeypatch):
     write_example(store)
     get = store._files.get
     with monkeypatch.context() as patch:
@@ -206,7 +206,7 @@ def test_a_part_cut_short_on_its_way_is_an_error_and_damages_nothing(bucket, sto
 
 
 @pytest.mark.thorough
-def test_a_server_that_is_away_is_an_error_and_damages_nothing(bucket, store, tmp_path, monkeypatch):
+def test_an_unreachable_server_is_an_error_and_damages_nothing(bucket, store, tmp_path, monkeypatch):
     write_example(store)
     parts = bucket.keys("trials/")
     away = Store.open(bucket.uri.replace(bucket.endpoint, "127.0.0.1:1"))

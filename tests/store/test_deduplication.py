@@ -4,7 +4,7 @@ from orch.store import Store
 from tests.store.example import START, ids, write_example
 
 
-def outcome(store):
+def attempts_that_count(store):
     return {row["trial_id"]: row["attempt_id"] for row in store.read("trials").to_pylist()}
 
 
@@ -12,21 +12,21 @@ def curve_attempts(store):
     return [(row["attempt_id"], row["step"]) for row in store.read("curves").to_pylist()]
 
 
-def test_of_several_results_the_earliest_counts_whichever_was_written_first(tmp_path):
+def test_the_earliest_of_several_results_counts_in_any_order_of_writing(tmp_path):
     store = Store.open(tmp_path)
     trial_id = write_example(store, attempt="later", minute=2, accuracy=0.1)
-    assert outcome(store) == {trial_id: "later-0"}
+    assert attempts_that_count(store) == {trial_id: "later-0"}
     write_example(store, attempt="earlier", minute=1, accuracy=0.2)
     for reader in (store, Store.open(tmp_path)):
-        assert outcome(reader) == {trial_id: "earlier-0"}
+        assert attempts_that_count(reader) == {trial_id: "earlier-0"}
         assert reader.read("trials")["ood_accuracy"].to_pylist() == [0.2]
 
 
-def test_results_of_the_same_moment_are_told_apart_by_their_attempt(tmp_path):
+def test_among_results_of_the_same_time_the_smallest_attempt_id_counts(tmp_path):
     store = Store.open(tmp_path)
     trial_id = write_example(store, attempt="b")
     write_example(store, attempt="a")
-    assert outcome(store) == {trial_id: "a-0"}
+    assert attempts_that_count(store) == {trial_id: "a-0"}
 
 
 def test_a_result_written_twice_counts_once(tmp_path):
@@ -44,7 +44,7 @@ def test_a_finished_trial_shows_only_the_curve_that_led_to_its_result(tmp_path):
     assert curve_attempts(store) == [("earlier-0", 100), ("earlier-0", 200), ("earlier-0", 300)]
 
 
-def test_an_unfinished_trial_shows_the_curves_there_are(tmp_path):
+def test_all_curves_of_an_unfinished_trial_are_shown(tmp_path):
     store = Store.open(tmp_path)
     store.write("curves", [{"trial_id": "unfinished", "attempt_id": "x", "step": step} for step in (1, 2, 2)])
     write_example(store)
@@ -72,7 +72,7 @@ def test_a_withdrawn_trial_counts_again_once_another_attempt_has_finished(tmp_pa
     write_example(store, attempt="wrong", minute=1)
     assert store.done() == set()
     write_example(store, attempt="right", minute=2)
-    assert outcome(store) == {trial_id: "right-0"}
+    assert attempts_that_count(store) == {trial_id: "right-0"}
     assert {attempt for attempt, _ in curve_attempts(store)} == {"right-0"}
 
 
@@ -86,7 +86,7 @@ def test_withdrawing_a_trial_withdraws_all_its_results(tmp_path):
     assert store.read("withdrawn").num_rows == 2
 
 
-def test_a_withdrawal_outlives_compactions(tmp_path):
+def test_compaction_preserves_withdrawals(tmp_path):
     store = Store.open(tmp_path)
     for seed in range(4):
         write_example(store, seed)
@@ -97,11 +97,11 @@ def test_a_withdrawal_outlives_compactions(tmp_path):
     store.compact(min_parts=2)
     for reader in (store, Store.open(tmp_path)):
         assert reader.done() == ids([0, 2, 3])
-        assert outcome(reader)[ids([2]).pop()] == "again-2"
+        assert attempts_that_count(reader)[ids([2]).pop()] == "again-2"
 
 
-def test_a_result_without_a_time_gives_way_to_one_with(tmp_path):
+def test_a_result_with_a_time_counts_before_one_without(tmp_path):
     store = Store.open(tmp_path)
     store.write("trials", [{"trial_id": "t", "attempt_id": "a"}])
     store.write("trials", [{"trial_id": "t", "attempt_id": "b", "finished_at": START}])
-    assert outcome(store) == {"t": "b"}
+    assert attempts_that_count(store) == {"t": "b"}

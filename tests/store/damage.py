@@ -1,0 +1,16 @@
+"""Ways in which a file of a store can be damaged."""
+
+
+def flip_a_byte_of_the_data(data: bytes) -> bytes:
+    place = data.index(b"modular_addition")
+    return data[:place] + b"M" + data[place + 1 :]
+
+
+DAMAGE = {
+    "empty": lambda data: b"",
+    "garbage": lambda data: b"not parquet at all",
+    "cut short": lambda data: data[: len(data) // 2],
+    "footer cut off": lambda data: data[:-1],
+    "zeros": lambda data: bytes(len(data)),
+    "one byte of data changed": flip_a_byte_of_the_data,
+}
