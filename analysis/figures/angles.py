@@ -15,7 +15,7 @@ from orch.analysis.angles import Array, Rotations, read_rotations
 from orch.analysis.board import Board
 from orch.analysis.figures.figure import Drawing, NothingToDraw, ReportFigure, require_results
 from orch.analysis.figures.sheet import WIDTH
-from orch.analysis.figures.style import FAINT, INK, SOFT, styled
+from orch.analysis.figures.style import FAINT, INK, SOFT, styled, titled_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,19 +38,16 @@ def caption(rotations: Rotations, trial_id: str, accuracy: float) -> str:
     )
 
 
-@styled
+@styled()
 def draw(rotations: Rotations, title: str) -> "Figure":
     """Draw a panel for each of the planes that the readout weighs most."""
-    from matplotlib.figure import Figure
-
     num_inputs, num_planes = rotations.angles_mP.shape
     shown = min(NUM_PLANES, num_planes)
     num_columns = min(NUM_COLUMNS, shown)
     num_rows = math.ceil(shown / num_columns)
     side = WIDTH / NUM_COLUMNS
     width, height = max(num_columns * side, 4.0), _TOP + num_rows * (side + _PANEL_TITLE) + _KEY
-    figure = Figure(figsize=(width, height))
-    figure.suptitle(title, x=0.08 / width, y=1 - 0.08 / height, ha="left", va="top")
+    figure = titled_figure(title, width, height)
     for plane in range(shown):
         row, column = divmod(plane, num_columns)
         bottom = height - _TOP - (row + 1) * (side + _PANEL_TITLE)
@@ -81,7 +78,7 @@ def _dots(num_inputs: int) -> dict[str, Any]:
 
 
 def _add_key(axes: "Axes", num_inputs: int) -> None:
-    """Add a key that says which dot is which input."""
+    """Add the key of the dots: the colour of each input."""
     axes.set_axis_off()
     axes.set(xlim=(-1, num_inputs), ylim=(-2.2, 1))
     axes.scatter(range(num_inputs), [0] * num_inputs, **_dots(num_inputs))

@@ -72,10 +72,10 @@ def lines(cells: Iterable[PlottedCell], curves: Mapping[str, Curve]) -> tuple[li
         if seeds:
             steps = _few(np.unique(np.concatenate([seed.steps for seed in seeds])))
             values = [np.log(np.maximum(_at(steps, seed.steps, seed.losses), _LEAST_LOSS)) for seed in seeds]
-            loss = make_line(cell, steps, values)
+            loss = make_line(cell, steps, np.transpose(values))
             losses.append(replace(loss, mean=np.exp(loss.mean), low=np.exp(loss.low), high=np.exp(loss.high)))
             values = [_at(steps, seed.steps, seed.accuracies) for seed in seeds]
-            accuracies.append(make_line(cell, steps, values))
+            accuracies.append(make_line(cell, steps, np.transpose(values)))
     return losses, accuracies
 
 
@@ -91,7 +91,7 @@ def _at(wanted: Array, steps: Array, values: Array) -> Array:
     return values[np.maximum(np.searchsorted(steps, wanted, side="right") - 1, 0)]
 
 
-@styled
+@styled()
 def draw(losses: Sequence[Line], accuracies: Sequence[Line], title: str) -> "Figure":
     """Draw one task: for each family of models a row of losses and a row of accuracies."""
     rows = []

@@ -30,11 +30,12 @@ def lines(cells: Iterable[PlottedCell]) -> list[Line]:
         curves = [row["length_curve"] for row in cell.chosen if row["length_curve"]]
         if curves:
             lengths = [point["length"] for point in curves[0]]
-            found.append(make_line(cell, lengths, [[scored(point["accuracy"]) for point in curve] for curve in curves]))
+            accuracies = ([scored(point["accuracy"]) for point in points] for points in zip(*curves, strict=True))
+            found.append(make_line(cell, lengths, accuracies))
     return found
 
 
-@styled
+@styled()
 def draw(lines: Sequence[Line], title: str, longest_trained: int = 10) -> "Figure":
     """Draw the lines of one task."""
     rows = families(lines)

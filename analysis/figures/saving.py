@@ -22,7 +22,7 @@ _METADATA = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
 _REFERENCES = re.compile(r'\bid="|url\(#|href="#')
 
 
-@styled
+@styled()
 def to_bytes(figure: "Figure", kind: str) -> bytes:
     """Return a figure as a file of a kind, `svg` or `png`."""
     if kind not in _METADATA:

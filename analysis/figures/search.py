@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from orch.search.report import SearchReport
 
 
-@styled
+@styled()
 def draw_search(report: "SearchReport") -> "Figure":
     """Draw finished points at their score and pruned ones at their validation accuracy; the line is the best so far."""
     from matplotlib.figure import Figure
