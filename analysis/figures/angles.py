@@ -16,6 +16,7 @@ from orch.analysis.board import Board
 from orch.analysis.figures.figure import Drawing, NothingToDraw, ReportFigure, require_results
 from orch.analysis.figures.sheet import WIDTH
 from orch.analysis.figures.style import FAINT, INK, SOFT, styled, titled_figure
+from orch.analysis.tables.entries import decimals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,7 +54,7 @@ def draw(rotations: Rotations, title: str) -> "Figure":
         bottom = height - _TOP - (row + 1) * (side + _PANEL_TITLE)
         axes = figure.add_axes((column * side / width, bottom / height, side / width, side / height))
         _add_plane(axes, rotations.angles_mP[:, plane])
-        harmonic = f"{round(float(rotations.harmonics_P[plane]), 2) + 0.0:.2f}".replace("-", "−")
+        harmonic = decimals(float(rotations.harmonics_P[plane]))
         axes.set_title(f"harmonic {harmonic}\nweight {rotations.weights_P[plane]:.2f}", pad=0)
     _add_key(figure.add_axes((0.25, 0, 0.5, _KEY / height)), num_inputs)
     return figure

@@ -71,7 +71,7 @@ class Tile:
 
 
 def tiles(comparisons: Iterable[Comparison]) -> dict[tuple[str, str, int], Tile]:
-    """Return the tiles of one table and split by row, task and modulus. Variants without results are left out."""
+    """Return the tiles of one table and split by row, task and modulus. A row shows the best variant with results."""
     row_of = {model: row for rows in _FAMILIES.values() for row, model in rows.items()}
     groups: dict[tuple[str, str, int], list[Comparison]] = {}
     for each in comparisons:
@@ -92,7 +92,7 @@ def _tile(group: list[Comparison]) -> Tile:
 
 @styled()
 def draw(comparisons: Iterable[Comparison], title: str, scale: str) -> "Figure":
-    """Draw one table and split, ours at the scale of that name. A cell that the scale does not plan has no tile."""
+    """Draw one table and split, with our results at a scale. A cell that the scale does not plan has no tile."""
     shown = tiles(comparisons)
     columns = list(dict.fromkeys((task, modulus) for _, task, modulus in shown))
     lefts, right = _places(columns)

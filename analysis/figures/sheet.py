@@ -28,6 +28,8 @@ TITLE_LETTER = 0.095
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
+    """A figure and its panels, which are still empty."""
+
     figure: "Figure"
     panels: "list[list[Axes]]"
     """Axes by row, then by column."""
@@ -53,6 +55,12 @@ def column_names(lines: Sequence[Line]) -> list[str]:
     """Return the heading of each column of a sheet with lines of one task."""
     titles = lines[0].task.modulus_titles
     return [titles.get(modulus, "m = {}").format(modulus) for modulus in moduli(lines)]
+
+
+def task_title(title: str, lines: Sequence[Line], sweep: str) -> str:
+    """Return the title of a sheet with lines of one task; it names the sweep unless that is clear."""
+    task = lines[0].task
+    return f"{task.title_of()}: {title}" + ("" if sweep in ("main", task.name) else f" ({sweep})")
 
 
 def legend_of(lines: Iterable[Line]) -> dict[str, Look]:
