@@ -86,9 +86,9 @@ class Study:
 
     def claims(self, scale: str | None = None) -> pa.Table:
         """Judge the paper's claims by the results at one scale, or at every scale that has results."""
-        from orch.analysis.claims import ask_store, claims_table
+        from orch.analysis.claims import claims_table, judge_store
 
-        return claims_table(ask_store(self.store, scale))
+        return claims_table(judge_store(self.store, scale))
 
     def model(self, trial_id: str) -> "Network":
         """Load the trained network of a trial, given its id or the beginning of the id."""

@@ -16,7 +16,7 @@ TERMS = ("constant", "input", "input+constant")
 
 @dataclass(frozen=True, slots=True)
 class ClaimPart:
-    """Conditions of one kind. Every condition with results must hold, and at least `at_least` of them."""
+    """Conditions of one kind: `at_least` of them must hold, and none with results may fail to."""
 
     title: str
     conditions: Sequence[Condition]
@@ -31,29 +31,23 @@ class Claim:
     sentence: str
     parts: tuple[ClaimPart, ...]
     note: str = ""
-    """Remark for readers, such as published numbers that are out of scope."""
+    """Remark for readers, for example about published numbers that the claim does not cover."""
     readings: tuple[str, ...] = ("",)
-    """Readings among which the paper leaves the choice open; the claim is judged by each."""
-    published: bool = True
-    """Whether the paper gives numbers for it, and not only a figure."""
+    """Readings of the paper, which does not say which one it means; the claim is judged by each."""
 
     @property
     def sweeps(self) -> set[str]:
-        """Sweeps whose results it needs."""
-        return {question.sweep for question in self._questions}
+        """Sweeps whose results the claim needs."""
+        return {question.sweep for question in self.questions}
 
     @property
     def tasks(self) -> tuple[str, ...]:
-        """Tasks in scope."""
-        return tuple(dict.fromkeys(question.key.task for question in self._questions))
+        """Tasks that the claim is about."""
+        return tuple(dict.fromkeys(question.key.task for question in self.questions))
 
     @property
-    def moduli(self) -> tuple[int, ...]:
-        """Moduli in scope."""
-        return tuple(sorted({question.key.modulus for question in self._questions}))
-
-    @property
-    def _questions(self) -> list[Question]:
+    def questions(self) -> list[Question]:
+        """Every question whose answer the claim needs."""
         return [question for part in self.parts for each in part.conditions for question in each.questions]
 
 
@@ -67,7 +61,6 @@ def ask(
     sweep: str = "main",
     additive: str = "none",
     train_examples: int = 0,
-    train_length: int = 10,
 ) -> Question:
-    """Return the question how accurate a cell of a sweep is."""
-    return Question(sweep, Key(task, model, variant, additive, modulus, train_examples, train_length), split)
+    """Return the question of how accurate a cell of a sweep is."""
+    return Question(sweep, Key(task, model, variant, additive, modulus, train_examples), split)

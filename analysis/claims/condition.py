@@ -1,21 +1,20 @@
 """Conditions on cells, of which claims consist: each holds, is violated, is unclear, or lacks results.
 
 A model learns a cell at 0.95 or more and fails it below 0.5, half of the way from chance to perfect; between the two it
-does neither. Success is final whatever else is trained; failure counts only after every planned learning
-rate was tried.
+does neither. Success is final; failure counts only after every planned learning rate was tried.
 """
 
 import enum
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from operator import itemgetter
+from typing import ClassVar
 
 from orch.analysis.claims.evidence import Answer, Evidence, Question
 from orch.sweeps.selection import LEARNED
 
 FAILED = 0.5
-MARGIN = 0.05
-"""Largest difference between accuracies that count as equal."""
 
 
 class ConditionState(enum.StrEnum):
@@ -31,7 +30,6 @@ class Finding:
 
     outcome: ConditionState
     label: str
-    """Name of the cell within its part of the claim."""
     modulus: int
     text: str
     """The evidence in words."""
@@ -39,45 +37,75 @@ class Finding:
     trial_ids: tuple[str, ...] = ()
 
 
-class Condition(Protocol):
-    @property
-    def label(self) -> str: ...
-
-    @property
-    def modulus(self) -> int: ...
-
-    @property
-    def questions(self) -> tuple[Question, ...]: ...
-
-    def check(self, evidence: Evidence, reading: str) -> Finding: ...
-
-
 @dataclass(frozen=True, slots=True)
-class OfOneCell:
-    """Base of conditions on a single cell."""
+class Condition(ABC):
+    """A condition on the accuracies of some cells, or on two groups of cells that are compared."""
 
-    question: Question
     label: str
+    """Name of the condition within its part of the claim."""
+    first: tuple[Question, ...]
+    second: tuple[Question, ...] = ()
+    """Questions about the group that the first is compared with; empty if nothing is compared."""
 
     @property
     def questions(self) -> tuple[Question, ...]:
-        return (self.question,)
+        """Every question whose answer the condition needs."""
+        return self.first + self.second
 
     @property
     def modulus(self) -> int:
-        return self.question.key.modulus
+        """Modulus of the cells, the larger one if there are two."""
+        return self.questions[-1].key.modulus
+
+    @abstractmethod
+    def check(self, evidence: Evidence, reading: str) -> Finding:
+        """Determine whether the condition holds by one reading of the paper."""
+
+    def finding(
+        self, outcome: ConditionState, text: str, values: Sequence[float] = (), trial_ids: Iterable[str] = ()
+    ) -> Finding:
+        """Return a finding about this condition."""
+        return Finding(outcome, self.label, self.modulus, text, tuple(values), tuple(filter(None, trial_ids)))
+
+    def measured(self, outcome: ConditionState, accuracies: Sequence[float], trial_ids: Iterable[str]) -> Finding:
+        """Return a finding from one accuracy, or from two that were compared."""
+        text = " against ".join(map(number, accuracies))
+        return self.finding(outcome, text + " so far" * (outcome is ConditionState.MISSING), accuracies, trial_ids)
+
+    def missing(self, answers: Sequence[Answer | None]) -> Finding:
+        """Return the finding that there are not enough results."""
+        planned = any(answer is not None for answer in answers)
+        return self.finding(ConditionState.MISSING, "no result yet" if planned else "not planned")
 
 
-def has_result(answer: Answer | None) -> bool:
-    """Return whether a trial of the cell is finished."""
-    return answer is not None and answer.accuracy is not None
+@dataclass(frozen=True, slots=True)
+class Learns(Condition):
+    """Condition that at least one of these cells, which differ only in depth, is learned."""
+
+    if_learned: ClassVar[ConditionState] = ConditionState.HOLDS
+    if_failed: ClassVar[ConditionState] = ConditionState.VIOLATED
+
+    def check(self, evidence: Evidence, reading: str) -> Finding:
+        answers = [evidence.ask(question, reading) for question in self.questions]
+        known = [(each.accuracy, each.trial_id) for each in answers if each is not None and each.accuracy is not None]
+        if not known:
+            return self.missing(answers)
+        accuracy, trial_id = max(known, key=itemgetter(0))
+        if accuracy >= LEARNED:
+            outcome = self.if_learned
+        elif not all(each is not None and each.settled for each in answers):
+            outcome = ConditionState.MISSING
+        else:
+            outcome = self.if_failed if accuracy < FAILED else ConditionState.UNCLEAR
+        return self.measured(outcome, [accuracy], [trial_id])
 
 
-def accuracy_of(answer: Answer | None) -> float:
-    """Return the accuracy of an answer that has a result."""
-    assert answer is not None, "asked only of what has a result"
-    assert answer.accuracy is not None, "asked only of what has a result"
-    return answer.accuracy
+class Fails(Learns):
+    """Condition that none of these cells is learned, by far: the opposite of `Learns`."""
+
+    __slots__ = ()
+    if_learned = ConditionState.VIOLATED
+    if_failed = ConditionState.HOLDS
 
 
 def number(accuracy: float) -> str:
@@ -86,17 +114,3 @@ def number(accuracy: float) -> str:
     while any(round(accuracy, digits) == level > accuracy for level in (LEARNED, FAILED)):
         digits += 1
     return f"{round(accuracy, digits) + 0.0:.{digits}f}"
-
-
-def finding(condition: Condition, outcome: ConditionState, text: str, *answers: Answer | None) -> Finding:
-    """Return the finding of a condition from the answers that it rests on."""
-    known = [answer for answer in answers if answer is not None]
-    trial_ids = tuple(answer.trial_id for answer in known if answer.trial_id)
-    text += " so far" if outcome is ConditionState.MISSING else ""
-    return Finding(outcome, condition.label, condition.modulus, text, tuple(map(accuracy_of, known)), trial_ids)
-
-
-def missing(condition: Condition, answers: Sequence[Answer | None]) -> Finding:
-    """Return the finding of a condition without enough results."""
-    text = "no result yet" if any(answer is not None for answer in answers) else "not planned"
-    return Finding(ConditionState.MISSING, condition.label, condition.modulus, text)

@@ -1,4 +1,4 @@
-"""Evidence for claims: accuracies by question, either published ones or those of a board."""
+"""Evidence for claims: the accuracies of cells by question."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -7,14 +7,14 @@ from typing import NamedTuple
 from orch.analysis.aggregate import METRICS, scored
 from orch.analysis.angles import Rotations, read_rotations
 from orch.analysis.board import Board, BoardCell
-from orch.analysis.published import OOD, TABLES, Key, key_of, published_cells
+from orch.analysis.published import OOD, Key, key_of
 from orch.sweeps.experiments import demo
 
 DEMO = demo.SMALL.name
 
 
 class Question(NamedTuple):
-    """How accurate is a cell of a sweep, on the given split?"""
+    """The question of how accurate a cell of a sweep is, on a split."""
 
     sweep: str
     key: Key
@@ -23,7 +23,7 @@ class Question(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """How far a cell got."""
+    """The results of a cell, on a split."""
 
     accuracy: float | None
     """Best accuracy over learning rates and seeds, as in the paper; None if no trial is finished."""
@@ -45,7 +45,7 @@ class Evidence:
     ):
         self._answers = answers
         self.rotations = rotations
-        """Reads the angles from the weights of a trial, for a modulus; None if the weights were not kept."""
+        """Function that reads the angles from the weights of a trial, given its modulus; None without weights."""
 
     @property
     def has_results(self) -> bool:
@@ -53,17 +53,8 @@ class Evidence:
         return any(answer.accuracy is not None for answer in self._answers.values())
 
     def ask(self, question: Question, reading: str = "") -> Answer | None:
-        """Return the answer for this reading, if there are several readings; None if no cell was planned."""
+        """Return the answer by a reading, or the one for all readings; None if no such cell is planned."""
         return self._answers.get((question, reading)) or self._answers.get((question, ""))
-
-
-def published_evidence() -> Evidence:
-    """Return the paper's numbers. Of a number that it gives twice, the first table, which is the fuller one, counts."""
-    answers: dict[tuple[Question, str], Answer] = {}
-    for number in published_cells():
-        question = Question(TABLES[number.table].sweep, number.key, number.split)
-        answers.setdefault((question, ""), Answer(number.accuracy, settled=True))
-    return Evidence(answers)
 
 
 def board_evidence(board: Board, sweeps: Collection[str]) -> Evidence:

@@ -3,11 +3,11 @@
 from itertools import pairwise, product
 
 from orch.analysis.claims.claim import ALL_MODULI, LARGER_MODULI, Claim, ClaimPart, ask
-from orch.analysis.claims.comparing import Exceeds, NoWorse
-from orch.analysis.claims.counting import NeedsMoreFactors
+from orch.analysis.claims.comparison_conditions import Exceeds, NoWorse
+from orch.analysis.claims.condition import Fails, Learns
 from orch.analysis.claims.evidence import Question
-from orch.analysis.claims.harmonics import AtHarmonics
-from orch.analysis.claims.reaching import Fails, Learns
+from orch.analysis.claims.factors_condition import NeedsMoreFactors
+from orch.analysis.claims.harmonics_condition import AtHarmonics
 from orch.analysis.published import OOD, VALIDATION
 from orch.sweeps.experiments import angles, factors
 
@@ -18,8 +18,8 @@ _TASKS = {
     "modular_arithmetic": ("arithmetic", "modular arithmetic", "main"),
     "dihedral": ("dihedral", "dihedral groups", "dihedral"),
 }
-# Two moduli at least: parity alone would say nothing of a model that claims more.
 _MORE_THAN_PARITY = 2
+"""Least number of moduli that must hold: parity alone says nothing about a claim on every modulus."""
 
 
 def _bilinear(task: str) -> Claim:
@@ -27,32 +27,32 @@ def _bilinear(task: str) -> Claim:
 
     def part(title: str, split: str) -> ClaimPart:
         questions = [ask(task, modulus, "bilinear", split=split, sweep=sweep) for modulus in ALL_MODULI]
-        return ClaimPart(title, [Learns((each,), f"m={each.key.modulus}") for each in questions], _MORE_THAN_PARITY)
+        return ClaimPart(title, [Learns(f"m={each.key.modulus}", (each,)) for each in questions], _MORE_THAN_PARITY)
 
     return Claim(
         id=f"bilinear-learns-{name}",
         sentence=f"The full bilinear model learns {words} and holds at 500 inputs.",
         parts=(part("at trained lengths", VALIDATION), part("at 500", OOD)),
-        note="At the width of all models; the narrower one matched by parameters stops short of arithmetic modulo 25."
+        note="The width is that of all models; the narrower one matched by parameter count fails arithmetic modulo 25."
         if task == "modular_arithmetic"
         else "",
     )
 
 
-def _block(task: str, modulus: int, size: str) -> Question:
-    return ask(task, modulus, "block_diagonal", size)
+def _block(task: str, modulus: int, size: str) -> tuple[Question]:
+    return (ask(task, modulus, "block_diagonal", size),)
 
 
 _LEARNS_PARITY = Claim(
     id="diagonal-learns-parity",
     sentence="The real diagonal model learns parity and holds at 500 inputs.",
-    parts=(ClaimPart("at 500", [Learns((_block("modular_addition", 2, "1"),), "m=2")]),),
+    parts=(ClaimPart("at 500", [Learns("m=2", _block("modular_addition", 2, "1"))]),),
 )
 
 _NO_LARGER_ADDITION = Claim(
     id="diagonal-fails-addition",
     sentence="The real diagonal model learns no addition beyond parity: at 500 inputs it fails.",
-    parts=(ClaimPart("at 500", [Fails(_block("modular_addition", m, "1"), f"m={m}") for m in LARGER_MODULI]),),
+    parts=(ClaimPart("at 500", [Fails(f"m={m}", _block("modular_addition", m, "1")) for m in LARGER_MODULI]),),
 )
 
 _PAIRS_LEARN_ADDITION = Claim(
@@ -61,7 +61,7 @@ _PAIRS_LEARN_ADDITION = Claim(
     parts=(
         ClaimPart(
             "at 500",
-            [Learns((_block("modular_addition", m, "2"),), f"m={m}") for m in ALL_MODULI],
+            [Learns(f"m={m}", _block("modular_addition", m, "2")) for m in ALL_MODULI],
             _MORE_THAN_PARITY,
         ),
     ),
@@ -70,18 +70,18 @@ _PAIRS_LEARN_ADDITION = Claim(
 _PAIRS_FAIL_MACHINES = Claim(
     id="blocks-of-2-fail-state-machines",
     sentence="2×2 blocks do not learn state machines of five states and more.",
-    parts=(ClaimPart("at 500", [Fails(_block("state_machine", m, "2"), f"m={m}") for m in ALL_MODULI if m >= 5]),),
+    parts=(ClaimPart("at 500", [Fails(f"m={m}", _block("state_machine", m, "2")) for m in ALL_MODULI if m >= 5]),),
 )
 
 
 def _larger_blocks(task: str, moduli: tuple[int, ...], note: str, exceptions: set[tuple[int, str]]) -> Claim:
     name, words, _ = _TASKS[task]
     grows = [
-        NoWorse((_block(task, m, larger),), (_block(task, m, smaller),), f"m={m} (size {larger})")
+        NoWorse(f"m={m} (size {larger})", _block(task, m, larger), _block(task, m, smaller))
         for m, (smaller, larger) in product(moduli, pairwise(BLOCK_SIZES))
         if (m, larger) not in exceptions
     ]
-    gains = [Exceeds(_block(task, m, "64"), _block(task, m, "2"), f"m={m}", needs_room=True) for m in moduli]
+    gains = [Exceeds(f"m={m}", _block(task, m, "64"), _block(task, m, "2"), needs_room=True) for m in moduli]
     return Claim(
         id=f"larger-blocks-learn-{name}",
         sentence=f"Larger blocks learn more of {words}.",
@@ -99,7 +99,7 @@ _LARGER_ON_MACHINES = _larger_blocks(
 _LARGER_ON_ARITHMETIC = _larger_blocks(
     "modular_arithmetic",
     ALL_MODULI,
-    "Modulo 3 blocks of 1 and of 2 are not compared: both fail, and the published 2×2 blocks (0.00) are behind (0.15).",
+    "Blocks of 1 and of 2 are not compared modulo 3: both fail, and the published 2×2 blocks (0.00) do worse (0.15).",
     {(3, "2")},
 )
 
@@ -113,9 +113,9 @@ _MORE_FACTORS = Claim(
     sentence="The larger a state machine, the more factors it takes to track it for 500 inputs.",
     parts=(
         ClaimPart(
-            "fewest factors that do",
+            "fewest factors that suffice",
             [
-                NeedsMoreFactors(_ranks(few), _ranks(many), f"{few} and {many} states")
+                NeedsMoreFactors(f"{few} and {many} states", _ranks(few), _ranks(many))
                 for few, many in product(ALL_MODULI, ALL_MODULI)
                 if few < many and many >= 5
             ],
@@ -132,15 +132,14 @@ _HARMONICS = Claim(
             "angle of the input 1",
             [
                 AtHarmonics(
-                    ask("modular_addition", angles.MODULUS, "rotation", split=VALIDATION, sweep="angles"),
                     f"m={angles.MODULUS}",
+                    (ask("modular_addition", angles.MODULUS, "rotation", split=VALIDATION, sweep="angles"),),
                 )
             ],
         ),
     ),
-    note="Read off the trained weights of the best trial, weighing planes as the readout does; the paper's figure has"
-    " no numbers to ask.",
-    published=False,
+    note="Angles are read off the weights of the best trial, each plane weighted as in the readout. The paper's figure"
+    " gives no numbers.",
 )
 
 CLAIMS = (

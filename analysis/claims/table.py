@@ -1,9 +1,9 @@
-"""Judgements as a table or as JSON, for programs."""
+"""Judgements as a table, or as plain values for JSON."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from orch.analysis.claims.asking import ClaimsAtScale
+from orch.analysis.claims.judging import ClaimsAtScale
 from orch.analysis.claims.verdict import Judgement
 from orch.analysis.claims.wording import evidence_text
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pyarrow import Table
 
 
-def claims_table(asked: Iterable[ClaimsAtScale]) -> "Table":
+def claims_table(judged: Iterable[ClaimsAtScale]) -> "Table":
     """Return a row for each claim at each scale."""
     import pyarrow as pa
 
@@ -24,22 +24,24 @@ def claims_table(asked: Iterable[ClaimsAtScale]) -> "Table":
             column("claim", pa.string(), "the claim's name"),
             column("verdict", pa.string(), "supported, contradicted or not enough data"),
             column("moduli", numbers, "the moduli that the verdict covers"),
-            column("sentence", pa.string(), "what is claimed"),
+            column("sentence", pa.string(), "the claim in words"),
             column("evidence", pa.string(), "the numbers, in words"),
-            column("note", pa.string(), "what is out of scope"),
-            column("tasks", texts, "the tasks in scope"),
-            column("sweeps", texts, "the sweeps whose results it needs"),
+            column("note", pa.string(), "a remark, for example about what the claim does not cover"),
+            column("tasks", texts, "the tasks that the claim is about"),
+            column("sweeps", texts, "the sweeps whose results the claim needs"),
             column("trial_ids", texts, "the trials that the numbers come from"),
         ]
     )
-    return to_table([_row(each.scale, judgement) for each in asked for judgement in each.judgements], schema)
+    return to_table([_row(each.scale, judgement) for each in judged for judgement in each.judgements], schema)
 
 
-def to_dict(asked: ClaimsAtScale) -> dict[str, Any]:
+def to_dict(judged: ClaimsAtScale) -> dict[str, Any]:
     """Return the judgements with every finding, as plain values for JSON."""
     return {
-        "scale": asked.scale,
-        "claims": [_row(asked.scale, judgement) | {"findings": _findings(judgement)} for judgement in asked.judgements],
+        "scale": judged.scale,
+        "claims": [
+            _row(judged.scale, judgement) | {"findings": _findings(judgement)} for judgement in judged.judgements
+        ],
     }
 
 

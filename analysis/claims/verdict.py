@@ -1,4 +1,4 @@
-"""The verdict on a claim, given evidence."""
+"""The judgement of one claim by evidence: what was found about each condition, and the verdict."""
 
 import enum
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from orch.analysis.claims.evidence import Evidence
 
 
 class Verdict(enum.StrEnum):
-    """Whether the evidence supports a claim."""
+    """The answer to whether the evidence supports a claim."""
 
     SUPPORTED = "supported"
     """Every condition with results holds, and enough conditions have results."""
@@ -70,7 +70,7 @@ class Judgement:
 
     @property
     def deciding_readings(self) -> tuple[ClaimReading, ...]:
-        """Readings that the verdict rests on."""
+        """Readings that lead to the verdict."""
         return tuple(reading for reading in self.readings if reading.verdict is self.verdict)
 
     @property
@@ -84,14 +84,16 @@ class Judgement:
     @property
     def has_results(self) -> bool:
         """Whether any cell of the claim has a result."""
-        findings = [finding for reading in self.readings for each in reading.parts for finding in each.findings]
-        return any(finding.values or finding.outcome is not ConditionState.MISSING for finding in findings)
+        return any(finding.values or finding.outcome is not ConditionState.MISSING for finding in self._findings)
 
     @property
     def trial_ids(self) -> tuple[str, ...]:
-        """Trials whose results the findings rest on."""
-        findings = [finding for reading in self.readings for each in reading.parts for finding in each.findings]
-        return tuple(dict.fromkeys(trial_id for finding in findings for trial_id in finding.trial_ids))
+        """Trials whose results the findings come from."""
+        return tuple(dict.fromkeys(trial_id for finding in self._findings for trial_id in finding.trial_ids))
+
+    @property
+    def _findings(self) -> list[Finding]:
+        return [finding for reading in self.readings for each in reading.parts for finding in each.findings]
 
 
 def judge(claim: Claim, evidence: Evidence) -> Judgement:
@@ -103,6 +105,7 @@ def judge(claim: Claim, evidence: Evidence) -> Judgement:
             for part in claim.parts
         )
         readings.append(ClaimReading(name, tuple(parts)))
-    # Published numbers are the same by every reading.
-    alike = all(reading.parts == readings[0].parts for reading in readings)
-    return Judgement(claim, (ClaimReading("", readings[0].parts),) if alike else tuple(readings))
+    # Without results, and by published numbers, the findings are the same by every reading.
+    if all(reading.parts == readings[0].parts for reading in readings):
+        readings = [ClaimReading("", readings[0].parts)]
+    return Judgement(claim, tuple(readings))

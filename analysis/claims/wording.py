@@ -1,4 +1,4 @@
-"""A judgement in words: the verdict with what it covers, and the evidence in numbers."""
+"""A judgement in words: the verdict with the moduli that it covers, and the numbers that it is based on."""
 
 from collections.abc import Iterator, Sequence
 
@@ -8,6 +8,7 @@ from orch.analysis.claims.verdict import ClaimReading, Judgement, PartFindings, 
 MOST_LISTED = 4
 """Most numbers that are listed one by one; more are given as a count and a range."""
 MOST_NAMED = 3
+"""Most conditions without results that are listed by name."""
 
 
 def verdict_text(judgement: Judgement) -> str:

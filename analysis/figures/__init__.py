@@ -2,7 +2,7 @@
 
 A figure is one file: its `draw` turns plain data into a matplotlib figure, and its `FIGURE` says for which sweeps it
 is drawn and how its data come from the board. The gallery finds every file with a `FIGURE`. Drawing is thread-safe:
-pyplot is not used, and matplotlib's global settings are changed only while a lock is held.
+pyplot is not used, and a lock guards matplotlib's global settings.
 """
 
 from orch.analysis.figures.figure import Drawing

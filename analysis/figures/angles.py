@@ -15,7 +15,8 @@ from orch.analysis.angles import Array, Rotations, read_rotations
 from orch.analysis.board import Board
 from orch.analysis.figures.figure import Drawing, NothingToDraw, ReportFigure, require_results
 from orch.analysis.figures.sheet import WIDTH
-from orch.analysis.figures.style import FAINT, INK, SOFT, styled
+from orch.analysis.figures.style import FAINT, INK, SOFT, styled, titled_figure
+from orch.analysis.tables.entries import decimals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,25 +39,22 @@ def caption(rotations: Rotations, trial_id: str, accuracy: float) -> str:
     )
 
 
-@styled
+@styled()
 def draw(rotations: Rotations, title: str) -> "Figure":
     """Draw a panel for each of the planes that the readout weighs most."""
-    from matplotlib.figure import Figure
-
     num_inputs, num_planes = rotations.angles_mP.shape
     shown = min(NUM_PLANES, num_planes)
     num_columns = min(NUM_COLUMNS, shown)
     num_rows = math.ceil(shown / num_columns)
     side = WIDTH / NUM_COLUMNS
     width, height = max(num_columns * side, 4.0), _TOP + num_rows * (side + _PANEL_TITLE) + _KEY
-    figure = Figure(figsize=(width, height))
-    figure.suptitle(title, x=0.08 / width, y=1 - 0.08 / height, ha="left", va="top")
+    figure = titled_figure(title, width, height)
     for plane in range(shown):
         row, column = divmod(plane, num_columns)
         bottom = height - _TOP - (row + 1) * (side + _PANEL_TITLE)
         axes = figure.add_axes((column * side / width, bottom / height, side / width, side / height))
         _add_plane(axes, rotations.angles_mP[:, plane])
-        harmonic = f"{round(float(rotations.harmonics_P[plane]), 2) + 0.0:.2f}".replace("-", "−")
+        harmonic = decimals(float(rotations.harmonics_P[plane]))
         axes.set_title(f"harmonic {harmonic}\nweight {rotations.weights_P[plane]:.2f}", pad=0)
     _add_key(figure.add_axes((0.25, 0, 0.5, _KEY / height)), num_inputs)
     return figure
@@ -81,7 +79,7 @@ def _dots(num_inputs: int) -> dict[str, Any]:
 
 
 def _add_key(axes: "Axes", num_inputs: int) -> None:
-    """Add a key that says which dot is which input."""
+    """Add the key of the dots: the colour of each input."""
     axes.set_axis_off()
     axes.set(xlim=(-1, num_inputs), ylim=(-2.2, 1))
     axes.scatter(range(num_inputs), [0] * num_inputs, **_dots(num_inputs))

@@ -1,4 +1,4 @@
-"""Axes and lines of panels, shared by several figures."""
+"""Functions that set up the axes of a panel and add its lines, shared by several figures."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _TIED = 0.02
+"""Least difference between lines that are not almost equal."""
 _BETWEEN_TIED = 1.3
 """Distance between stacked lines, in points."""
 _BETWEEN_MARKERS = 0.03
@@ -66,8 +67,8 @@ def short(number: float) -> str:
 def add_lines(axes: "Axes", lines: Sequence[Line], every: int = 1, stack: bool = True, band: bool = True) -> None:
     """Add lines to a panel with a logarithmic axis; one in `every` points has a marker.
 
-    So that none hides another, lines that are almost equal are stacked above the first of them, and markers at the same
-    place stand side by side.
+    Lines that are almost equal are stacked above the first of them, and markers at the same place stand side by side,
+    so that none hides another.
     """
     from matplotlib.transforms import ScaledTranslation
 
@@ -76,21 +77,16 @@ def add_lines(axes: "Axes", lines: Sequence[Line], every: int = 1, stack: bool =
     for position, (line, place) in enumerate(zip(lines, places, strict=True)):
         aside = 10 ** (_BETWEEN_MARKERS * (position - (len(lines) - 1) / 2)) if every == 1 else 1.0
         marked = (position * every // len(lines), every)
-        placed: dict[str, Any] = {
-            "transform": axes.transData + ScaledTranslation(0, place * _BETWEEN_TIED / 72, inches)
-        }
+        raised = axes.transData + ScaledTranslation(0, place * _BETWEEN_TIED / 72, inches)
         if band and (line.high > line.low).any():
-            filled: dict[str, Any] = {"color": line.look.colour, "alpha": 0.16, "linewidth": 0}
-            axes.fill_between(line.x * aside, line.low, line.high, **filled, **placed)
-        axes.plot(line.x * aside, line.mean, markevery=marked, **placed, **line.look.line_settings)
+            filled: dict[str, Any] = {"color": line.look.colour, "alpha": 0.16, "linewidth": 0, "transform": raised}
+            axes.fill_between(line.x * aside, line.low, line.high, **filled)
+        axes.plot(line.x * aside, line.mean, markevery=marked, transform=raised, **line.look.line_settings)
 
 
 def _places(lines: Sequence[Line]) -> list[int]:
     """Count, for each line, the earlier lines that it is almost equal to."""
-    places: list[int] = []
-    for number, line in enumerate(lines):
-        places.append(sum(_tied(line, earlier) for earlier in lines[:number]))
-    return places
+    return [sum(_tied(line, earlier) for earlier in lines[:number]) for number, line in enumerate(lines)]
 
 
 def _tied(one: Line, other: Line) -> bool:

@@ -7,10 +7,11 @@ from orch.analysis.aggregate import scored
 from orch.analysis.board import Board
 from orch.analysis.figures.axes import accuracy_axis, add_lines, logarithmic_axis, short
 from orch.analysis.figures.figure import Drawing, ReportFigure
-from orch.analysis.figures.line import Line, LinePoint, from_points
+from orch.analysis.figures.line import Line, make_line
 from orch.analysis.figures.plotted_cell import PlottedCell, cells_to_plot
 from orch.analysis.figures.sheet import legend_of, make_sheet, moduli
 from orch.analysis.figures.style import styled
+from orch.tasks import Task
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,13 +29,18 @@ CAPTION = (
 
 def lines(cells: Iterable[PlottedCell]) -> list[Line]:
     """Return a line for each model and task, over the sizes that have finished trials."""
-    return from_points(
-        LinePoint(cell, cell.trial.train_examples, [scored(row["ood_accuracy"]) for row in cell.chosen])
-        for cell in cells
-    )
+    groups: dict[tuple[Task, str], list[PlottedCell]] = {}
+    for cell in cells:
+        groups.setdefault((cell.task, cell.label), []).append(cell)
+    found = []
+    for group in groups.values():
+        group.sort(key=lambda cell: cell.trial.train_examples)
+        accuracies = [[scored(row["ood_accuracy"]) for row in cell.chosen] for cell in group]
+        found.append(make_line(group[0], [cell.trial.train_examples for cell in group], accuracies))
+    return found
 
 
-@styled
+@styled()
 def draw(lines: Sequence[Line], title: str) -> "Figure":
     """Draw a row for each task and a column for each modulus."""
     tasks = {line.task.name: line.task.title_of() for line in lines}

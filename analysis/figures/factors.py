@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from orch.analysis.board import Board
 from orch.analysis.comparison import Comparison
 from orch.analysis.figures.figure import Drawing, ReportFigure, comparisons_of
-from orch.analysis.figures.style import FAINT, OURS, PUBLISHED, SOFT, styled
+from orch.analysis.figures.style import FAINT, OURS, PUBLISHED, SOFT, styled, titled_figure
 from orch.analysis.published import OOD, TABLES, PublishedCell, published_cells
 from orch.sweeps.selection import LEARNED
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FULL = "full"
-"""Stands for the bilinear model, which is not factored."""
+"""Name of the bilinear model, which is not factored, among the numbers of factors."""
 
 TITLE = "Number of factors and the largest state machine tracked"
 CAPTION = (
@@ -30,7 +30,7 @@ _WIDTH, _HEIGHT = 5.2, 3.0
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The largest state machine that a model of so many factors tracks."""
+    """The largest state machine that a model with a number of factors tracks."""
 
     factors: str
     num_states: int
@@ -39,43 +39,37 @@ class Reach:
     """Whether every machine of that model has results."""
 
 
-def reaches(comparisons: Iterable[Comparison]) -> list[Reach]:
-    """Return our reach for each number of factors that has results."""
-    by_factors: dict[str, list[Comparison]] = {}
-    for each in comparisons:
-        if each.published.split == OOD:
-            by_factors.setdefault(_factors(each.published), []).append(each)
+def reaches(accuracies: Iterable[tuple[PublishedCell, float | None]]) -> list[Reach]:
+    """Return the reach for each number of factors with results, given the accuracy of each cell or None."""
+    by_factors: dict[str, list[tuple[int, float | None]]] = {}
+    for cell, accuracy in accuracies:
+        if cell.split == OOD:
+            by_factors.setdefault(cell.key.variant or FULL, []).append((cell.key.modulus, accuracy))
     found = []
     for factors, group in by_factors.items():
-        known = [(each.published.key.modulus, each.ours) for each in group if each.ours is not None]
+        known = [(states, accuracy) for states, accuracy in group if accuracy is not None]
         if known:
             largest = max((states for states, accuracy in known if accuracy >= LEARNED), default=0)
             found.append(Reach(factors, largest, len(known) == len(group)))
     return found
 
 
-def published_reaches(numbers: Iterable[PublishedCell]) -> list[Reach]:
-    """Return the published reach for each number of factors."""
-    best: dict[str, int] = {}
-    for number in numbers:
-        if number.split == OOD:
-            states = number.key.modulus if number.accuracy >= LEARNED else 0
-            best[_factors(number)] = max(best.get(_factors(number), 0), states)
-    return [Reach(factors, states) for factors, states in best.items()]
+def our_reaches(comparisons: Iterable[Comparison]) -> list[Reach]:
+    """Return how far our models reach."""
+    return reaches((each.published, each.ours) for each in comparisons)
 
 
-def _factors(number: PublishedCell) -> str:
-    return number.key.variant or FULL
+def published_reaches() -> list[Reach]:
+    """Return how far the published models reach."""
+    return reaches((cell, cell.accuracy) for cell in published_cells("factors"))
 
 
-@styled
+@styled()
 def draw(ours: Sequence[Reach], published: Sequence[Reach], num_states: Sequence[int], title: str) -> "Figure":
-    """Draw both reaches; `num_states` are the sizes of the machines that were trained here."""
-    from matplotlib.figure import Figure
-
+    """Draw our reaches and the published ones; `num_states` are the sizes of the machines that were trained here."""
     columns = sorted({each.factors for each in (*ours, *published)}, key=_order)
     levels = sorted({0, *num_states, *(each.num_states for each in (*ours, *published))})
-    figure = Figure(figsize=(_WIDTH, _HEIGHT))
+    figure = titled_figure(title, _WIDTH, _HEIGHT)
     axes = figure.add_axes((0.115, 0.16, 0.865, 0.64))
     axes.set(xlim=(-0.5, len(columns) - 0.5), ylim=(-0.4, len(levels) - 0.6))
     axes.set_xticks(range(len(columns)), columns)
@@ -100,7 +94,6 @@ def draw(ours: Sequence[Reach], published: Sequence[Reach], num_states: Sequence
         for place, height, factors in zip(x, y, columns, strict=True):
             if factors in reach_of and not reach_of[factors].complete:
                 axes.plot(place, height, markerfacecolor="white", zorder=4, **look)
-    figure.suptitle(title, x=0.08 / _WIDTH, y=1 - 0.08 / _HEIGHT, ha="left", va="top")
     figure.legend(loc="upper left", bbox_to_anchor=(0.1, 0.9), ncols=2, borderpad=0)
     return figure
 
@@ -112,7 +105,7 @@ def _order(factors: str) -> float:
 def _drawings(board: Board, sweep: str) -> Iterator[Drawing]:
     comparisons = comparisons_of(board, "factors", OOD)
     sizes = sorted({each.published.key.modulus for each in comparisons})
-    figure = draw(reaches(comparisons), published_reaches(published_cells("factors")), sizes, TITLE)
+    figure = draw(our_reaches(comparisons), published_reaches(), sizes, TITLE)
     caption = CAPTION.format(tracked=LEARNED, length=TABLES["factors"].test_length, scale=board.scale.name)
     yield Drawing(sweep, TITLE, caption, sweep, figure)
 

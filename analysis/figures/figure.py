@@ -1,4 +1,4 @@
-"""A figure of the report: for which sweeps it is drawn, and how it is drawn from a board."""
+"""The declaration of a figure of the report: the sweeps that it is drawn for, and how it is drawn from a board."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -31,12 +31,12 @@ class Drawing:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReportFigure:
-    """The declaration of a figure: a module of this package with a `FIGURE` of this type is found by the gallery."""
+    """The declaration of a figure. The gallery finds every module of this package with a `FIGURE` of this type."""
 
     drawings: Callable[[Board, str], Iterable[Drawing]]
     """Draws the figure for a sweep; raises an `OrchError` with the reason if it cannot be drawn."""
     sweeps: frozenset[str] | None = None
-    """Sweeps that the figure is drawn for; None for every sweep, including the user's own."""
+    """Sweeps that the figure is drawn for; None for every sweep, including those that users add."""
     except_sweeps: frozenset[str] = frozenset()
     """Sweeps that the figure is not drawn for."""
     place: int = 100
@@ -54,6 +54,6 @@ def require_results(board: Board, sweep: str) -> None:
 
 
 def comparisons_of(board: Board, table: str, split: str) -> list[Comparison]:
-    """Return the numbers of a published table and split with ours beside them, of which at least one has results."""
+    """Compare the numbers of a published table and split with ours; raise an error if we have no results."""
     require_results(board, TABLES[table].sweep)
     return [each for each in compare(board, [table]) if each.published.split == split]

@@ -37,7 +37,7 @@ def figures(board: Board, sweeps: Iterable[str] = (ALL,)) -> Gallery:
 
 
 def find_figures() -> dict[str, ReportFigure]:
-    """Return the figures of this package by name, which is that of the file, in the order of the report."""
+    """Return the figures of this package by the names of their files, in the order of the report."""
     found: dict[str, ReportFigure] = {}
     for module in pkgutil.iter_modules(importlib.import_module(_PACKAGE).__path__):
         figure = getattr(importlib.import_module(f"{_PACKAGE}.{module.name}"), "FIGURE", None)

@@ -9,7 +9,7 @@ from orch.analysis.comparison import Comparison
 from orch.analysis.figures.figure import Drawing, ReportFigure, comparisons_of
 from orch.analysis.figures.shade import digits, shade, text_on
 from orch.analysis.figures.sheet import TITLE_LETTER
-from orch.analysis.figures.style import FAINT, PUBLISHED, SOFT, styled
+from orch.analysis.figures.style import FAINT, PUBLISHED, SOFT, styled, titled_figure
 from orch.analysis.published import OOD, TABLES, VALIDATION
 
 if TYPE_CHECKING:
@@ -30,11 +30,9 @@ _CELL_WIDTH, _CELL_HEIGHT, _LEAST_TASK_WIDTH = 0.345, 0.3, 1.35
 _LEFT, _TOP, _BOTTOM, _RIGHT, _BETWEEN = 1.62, 0.58, 0.46, 0.1, 0.12
 
 
-@styled
+@styled()
 def draw(comparisons: Iterable[Comparison], title: str) -> "Figure":
     """Draw one table and split: a row for each model, a column for each modulus of each task."""
-    from matplotlib.figure import Figure
-
     shown = list(comparisons)
     models = list(dict.fromkeys(each.published.key.model_title for each in shown))
     tasks = list(dict.fromkeys(each.published.key.task_type for each in shown))
@@ -46,8 +44,7 @@ def draw(comparisons: Iterable[Comparison], title: str) -> "Figure":
     width = max(_LEFT + sum(across) + (len(tasks) - 1) * _BETWEEN + _RIGHT, TITLE_LETTER * len(title))
     tall = len(models) * _CELL_HEIGHT
     height = _TOP + tall + _BOTTOM
-    figure = Figure(figsize=(width, height))
-    figure.suptitle(title, x=0.08 / width, y=1 - 0.08 / height, ha="left", va="top")
+    figure = titled_figure(title, width, height)
     left = _LEFT
     for task, room in zip(tasks, across, strict=True):
         axes = figure.add_axes((left / width, _BOTTOM / height, room / width, tall / height))

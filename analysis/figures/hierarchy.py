@@ -12,7 +12,7 @@ from orch.analysis.board import Board
 from orch.analysis.comparison import Comparison
 from orch.analysis.figures.figure import Drawing, ReportFigure, comparisons_of
 from orch.analysis.figures.shade import digits, shade, text_on
-from orch.analysis.figures.style import FAINT, SOFT, styled
+from orch.analysis.figures.style import FAINT, SOFT, styled, titled_figure
 from orch.analysis.published import OOD, TABLES
 from orch.sweeps.selection import LEARNED
 from orch.tasks import REGISTRY
@@ -49,7 +49,7 @@ _FAMILIES: dict[str, dict[str, tuple[str, str | None]]] = {
         "Transformer": ("transformer", None),
     },
 }
-"""Rows by family: each a model with its variant, or with None for the best of its variants."""
+"""Rows by family: each has a model and a variant, or None for the best of its variants."""
 
 _OURS, _PUBLISHED, _TALL = 0.43, 0.3, 0.25
 """Widths of the two parts of a tile, and its height."""
@@ -71,7 +71,7 @@ class Tile:
 
 
 def tiles(comparisons: Iterable[Comparison]) -> dict[tuple[str, str, int], Tile]:
-    """Return the tiles of one table and split by row, task and modulus. A row of variants has those with results."""
+    """Return the tiles of one table and split by row, task and modulus. A row shows the best variant with results."""
     row_of = {model: row for rows in _FAMILIES.values() for row, model in rows.items()}
     groups: dict[tuple[str, str, int], list[Comparison]] = {}
     for each in comparisons:
@@ -90,19 +90,16 @@ def _tile(group: list[Comparison]) -> Tile:
     return Tile(ours, max(each.published.accuracy for each in known or group), finished or learned)
 
 
-@styled
+@styled()
 def draw(comparisons: Iterable[Comparison], title: str, scale: str) -> "Figure":
-    """Draw one table and split, ours at the scale of that name. A cell that the scale does not plan has no tile."""
-    from matplotlib.figure import Figure
-
+    """Draw one table and split, with our results at a scale. A cell that the scale does not plan has no tile."""
     shown = tiles(comparisons)
     columns = list(dict.fromkeys((task, modulus) for _, task, modulus in shown))
     lefts, right = _places(columns)
     tops = dict(_tops())
     foot = max(tops.values()) + _TALL
     width, height = max(right, _KEY_WIDTH) + _RIGHT, foot + _ABOVE_KEY + _TALL + _BOTTOM
-    figure = Figure(figsize=(width, height))
-    figure.suptitle(title, x=0.1 / width, y=1 - 0.1 / height, ha="left", va="top")
+    figure = titled_figure(title, width, height, margin=0.1)
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set(xlim=(0, width), ylim=(height, 0))
     axes.set_axis_off()
@@ -195,7 +192,7 @@ def _add_key(axes: "Axes", left: float, top: float, scale: str, shown: Sequence[
     start, end, num_steps = left + 3.38, left + 4.1, 24
     for step in range(num_steps):
         edge = start + (end - start) * step / num_steps
-        # Each reaches to the end, under the next: side by side, thin lines would show between them.
+        # Each step extends to the end, beneath the next one; otherwise thin lines would show between them.
         axes.add_patch(
             Rectangle((edge, swatch), end - edge, tall, facecolor=shade(step / (num_steps - 1)), linewidth=0)
         )

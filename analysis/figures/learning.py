@@ -11,7 +11,7 @@ from orch.analysis.figures.axes import accuracy_axis, add_lines, logarithmic_axi
 from orch.analysis.figures.figure import Drawing, NothingToDraw, ReportFigure
 from orch.analysis.figures.line import Array, Line, lines_by_task, make_line
 from orch.analysis.figures.plotted_cell import PlottedCell, cells_to_plot
-from orch.analysis.figures.sheet import column_names, families, legend_of, make_sheet, moduli
+from orch.analysis.figures.sheet import column_names, families, legend_of, make_sheet, moduli, task_title
 from orch.analysis.figures.style import styled
 
 if TYPE_CHECKING:
@@ -22,11 +22,11 @@ COLUMNS = ("trial_id", "step", "validation_loss", "validation_accuracy")
 """Columns needed from the table of curves."""
 
 _MOST_POINTS = 60
-"""Points of a line; more could not be distinguished."""
+"""Most points of a line; readers could not distinguish more."""
 _MARKER_EVERY = 20
 _LEAST_LOSS = 1e-8
 
-TITLE = "{task}: learning curves{sweep}"
+TITLE = "learning curves"
 CAPTION = (
     "Validation loss and accuracy (0 is chance, 1 is perfect) against the training step, with the learning rate chosen"
     " at 100 inputs: the mean over its seeds (of the loss, the geometric mean). A seed that ended before the others"
@@ -72,10 +72,10 @@ def lines(cells: Iterable[PlottedCell], curves: Mapping[str, Curve]) -> tuple[li
         if seeds:
             steps = _few(np.unique(np.concatenate([seed.steps for seed in seeds])))
             values = [np.log(np.maximum(_at(steps, seed.steps, seed.losses), _LEAST_LOSS)) for seed in seeds]
-            loss = make_line(cell, steps, values)
+            loss = make_line(cell, steps, np.transpose(values))
             losses.append(replace(loss, mean=np.exp(loss.mean), low=np.exp(loss.low), high=np.exp(loss.high)))
             values = [_at(steps, seed.steps, seed.accuracies) for seed in seeds]
-            accuracies.append(make_line(cell, steps, values))
+            accuracies.append(make_line(cell, steps, np.transpose(values)))
     return losses, accuracies
 
 
@@ -91,7 +91,7 @@ def _at(wanted: Array, steps: Array, values: Array) -> Array:
     return values[np.maximum(np.searchsorted(steps, wanted, side="right") - 1, 0)]
 
 
-@styled
+@styled()
 def draw(losses: Sequence[Line], accuracies: Sequence[Line], title: str) -> "Figure":
     """Draw one task: for each family of models a row of losses and a row of accuracies."""
     rows = []
@@ -124,9 +124,7 @@ def _drawings(board: Board, sweep: str) -> Iterator[Drawing]:
     if not losses:
         raise NothingToDraw(f"the store has no curves of the trials of {sweep}")
     for task in losses:
-        title = TITLE.format(
-            task=losses[task][0].task.title_of(), sweep="" if sweep in ("main", task) else f" ({sweep})"
-        )
+        title = task_title(TITLE, losses[task], sweep)
         yield Drawing(f"learning-{sweep}-{task}", title, CAPTION, sweep, draw(losses[task], accuracies[task], title))
 
 

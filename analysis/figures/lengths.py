@@ -9,13 +9,13 @@ from orch.analysis.figures.axes import accuracy_axis, add_lines, logarithmic_axi
 from orch.analysis.figures.figure import Drawing, NothingToDraw, ReportFigure
 from orch.analysis.figures.line import Line, lines_by_task, make_line
 from orch.analysis.figures.plotted_cell import PlottedCell, cells_to_plot
-from orch.analysis.figures.sheet import column_names, families, legend_of, make_sheet, moduli
+from orch.analysis.figures.sheet import column_names, families, legend_of, make_sheet, moduli, task_title
 from orch.analysis.figures.style import FAINT, styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-TITLE = "{task}: accuracy against length{sweep}"
+TITLE = "accuracy against length"
 CAPTION = (
     "Accuracy (0 is chance, 1 is perfect) against the number of inputs, with the learning rate chosen at 100 inputs:"
     " the mean over its seeds, within their range. Grey: lengths trained on. So that none hides another, markers of one"
@@ -30,11 +30,12 @@ def lines(cells: Iterable[PlottedCell]) -> list[Line]:
         curves = [row["length_curve"] for row in cell.chosen if row["length_curve"]]
         if curves:
             lengths = [point["length"] for point in curves[0]]
-            found.append(make_line(cell, lengths, [[scored(point["accuracy"]) for point in curve] for curve in curves]))
+            accuracies = ([scored(point["accuracy"]) for point in points] for points in zip(*curves, strict=True))
+            found.append(make_line(cell, lengths, accuracies))
     return found
 
 
-@styled
+@styled()
 def draw(lines: Sequence[Line], title: str, longest_trained: int = 10) -> "Figure":
     """Draw the lines of one task."""
     rows = families(lines)
@@ -58,7 +59,7 @@ def _drawings(board: Board, sweep: str) -> Iterator[Drawing]:
         raise NothingToDraw(f"no trial of {sweep} has a length curve")
     for task, shown in tasks.items():
         trained = max(cell.trial.max_inputs for cell in cells if cell.task.name == task)
-        title = TITLE.format(task=shown[0].task.title_of(), sweep="" if sweep in ("main", task) else f" ({sweep})")
+        title = task_title(TITLE, shown, sweep)
         yield Drawing(f"lengths-{sweep}-{task}", title, CAPTION, sweep, draw(shown, title, trained))
 
 

@@ -23,7 +23,7 @@ class PlottedCell:
     """A cell with finished trials. Its label and look are the same in all figures of its sweep."""
 
     trial: Trial
-    """One of its trials, as an example of its settings."""
+    """A trial of the cell, as an example of its settings."""
     label: str
     look: Look
     chosen: Sequence[Row]
@@ -35,15 +35,15 @@ class PlottedCell:
 
 
 def cells_to_plot(board: Board, sweep: str, along: Iterable[str] = ()) -> list[PlottedCell]:
-    """Return the cells of a sweep that have finished trials, of which there is at least one."""
+    """Return the cells of a sweep that have finished trials; raise an error if there are none."""
     require_results(board, sweep)
     return plotted_cells(board.cells(sweep), along)
 
 
 def plotted_cells(cells: Iterable[BoardCell], along: Iterable[str] = ()) -> list[PlottedCell]:
-    """Return the cells of one sweep that have finished trials, in its order.
+    """Return those of a sweep's cells that have finished trials, in the same order.
 
-    `along` are settings that are an axis of the figure: cells that differ only in these share a label and a line.
+    `along` are the settings along the axis of the figure: cells that differ only in these share a label and a line.
     """
     planned = list(cells)
     labels = _labels([each.cell for each in planned], {*_WITHIN_A_CELL, *along})
@@ -55,7 +55,7 @@ def plotted_cells(cells: Iterable[BoardCell], along: Iterable[str] = ()) -> list
 
 
 def _variant(cell: Cell) -> str:
-    """Variant as the published tables call it, where the cell gives no name of its own."""
+    """Return the variant as the cell names it, or else as the published tables do."""
     return cell.variant or cell.example.model.table_variant
 
 

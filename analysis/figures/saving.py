@@ -1,4 +1,4 @@
-"""Figures as files; the same figure gives the same bytes.
+"""Writing figures to files. The same figure always gives the same bytes.
 
 Text is saved as outlines: an SVG that names fonts looks different wherever they are missing, and labels would overlap.
 """
@@ -22,9 +22,9 @@ _METADATA = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
 _REFERENCES = re.compile(r'\bid="|url\(#|href="#')
 
 
-@styled
+@styled()
 def to_bytes(figure: "Figure", kind: str) -> bytes:
-    """Return a figure as a file of a kind, `svg` or `png`."""
+    """Return the bytes of a figure as a file of a kind, `svg` or `png`."""
     if kind not in _METADATA:
         raise UnknownName("kind of figure file", kind, _METADATA)
     written = io.BytesIO()
@@ -33,7 +33,7 @@ def to_bytes(figure: "Figure", kind: str) -> bytes:
 
 
 def save(figure: "Figure", path: str | Path) -> None:
-    """Save a figure as SVG or PNG, by the ending of the path."""
+    """Save a figure as SVG or PNG, depending on the ending of the path."""
     path = Path(path)
     write_atomically(path, to_bytes(figure, path.suffix.removeprefix(".")))
 

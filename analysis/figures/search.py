@@ -1,4 +1,4 @@
-"""Figure of a search: the score of each point against the training steps spent so far."""
+"""Figure of a search: the score of each point against the training steps spent until then."""
 
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from orch.search.report import SearchReport
 
 
-@styled
+@styled()
 def draw_search(report: "SearchReport") -> "Figure":
     """Draw finished points at their score and pruned ones at their validation accuracy; the line is the best so far."""
     from matplotlib.figure import Figure
@@ -20,13 +20,10 @@ def draw_search(report: "SearchReport") -> "Figure":
     figure = Figure(figsize=(5.2, 2.8), layout="constrained")
     axes = figure.add_subplot()
     results = sorted(report.results, key=lambda each: (each.at, each.number))
-    spent = list(accumulate(each.spent for each in results))
-    finished = [(at, each.value) for at, each in zip(spent, results, strict=True) if each.value is not None]
-    pruned = [
-        (at, each.validation)
-        for at, each in zip(spent, results, strict=True)
-        if each.state is PointState.PRUNED and each.validation is not None
-    ]
+    points = list(zip(accumulate(each.spent for each in results), results, strict=True))
+    finished = [(at, each.value) for at, each in points if each.value is not None]
+    stopped = [(at, each.validation) for at, each in points if each.state is PointState.PRUNED]
+    pruned = [(at, accuracy) for at, accuracy in stopped if accuracy is not None]
     if pruned:
         steps, scores = zip(*pruned, strict=True)
         axes.plot(steps, scores, "o", color=SOFT, markerfacecolor="white", markersize=4, label="pruned, by validation")

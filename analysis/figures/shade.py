@@ -1,4 +1,6 @@
-"""The colour and the digits of an accuracy in a table cell."""
+"""The colour and the digits that show an accuracy in a tile."""
+
+from orch.analysis.tables.entries import decimals
 
 
 def shade(accuracy: float) -> tuple[float, ...]:
@@ -9,7 +11,7 @@ def shade(accuracy: float) -> tuple[float, ...]:
 
 
 def text_on(face: tuple[float, ...]) -> str:
-    """Return black or white, whichever has the higher contrast."""
+    """Return the colour of text on a background: black or white, whichever has the higher contrast."""
     red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in face[:3])
     luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue
     return "white" if 1.05 / (luminance + 0.05) > (luminance + 0.05) / 0.05 else "black"
@@ -21,4 +23,4 @@ def digits(accuracy: float) -> str:
     >>> digits(0.984), digits(-0.004), digits(-0.02)
     ('0.98', '0.00', '−.02')
     """
-    return f"{round(accuracy, 2) + 0.0:.2f}".replace("-0", "−").replace("-", "−")
+    return decimals(accuracy).replace("−0", "−")

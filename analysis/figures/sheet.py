@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from orch.analysis.figures.line import Line
+from orch.analysis.figures.style import titled_figure
 from orch.models import ModelConfig
 from orch.models.look import Look
 
@@ -27,15 +28,17 @@ TITLE_LETTER = 0.095
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
+    """A figure and its panels, which are still empty."""
+
     figure: "Figure"
     panels: "list[list[Axes]]"
     """Axes by row, then by column."""
 
 
 def families(lines: Iterable[Line]) -> dict[str, list[Line]]:
-    """Group lines into the rows of a sheet, because fifteen lines in one panel could not be told apart.
+    """Group lines by family of models, one row of a sheet for each, because one panel cannot show fifteen lines.
 
-    Models that name no family come last.
+    Models without a family come last.
     """
     rows: dict[str, list[Line]] = {}
     for line in lines:
@@ -54,6 +57,12 @@ def column_names(lines: Sequence[Line]) -> list[str]:
     return [titles.get(modulus, "m = {}").format(modulus) for modulus in moduli(lines)]
 
 
+def task_title(title: str, lines: Sequence[Line], sweep: str) -> str:
+    """Return the title of a sheet with lines of one task; it names the sweep unless that is clear."""
+    task = lines[0].task
+    return f"{task.title_of()}: {title}" + ("" if sweep in ("main", task.name) else f" ({sweep})")
+
+
 def legend_of(lines: Iterable[Line]) -> dict[str, Look]:
     """Return the look of each line by its label."""
     return {line.label: line.look for line in lines}
@@ -63,8 +72,6 @@ def make_sheet(
     title: str, x_label: str, columns: Sequence[str], legends: Sequence[Mapping[str, Look]], height: float = 1.4
 ) -> Sheet:
     """Lay out one row of panels for each legend. A row with an empty legend shares the legend above it."""
-    from matplotlib.figure import Figure
-
     right = max(_LEGEND_SAMPLE + _LETTER * max(map(len, legend), default=0) for legend in legends)
     gaps = (len(columns) - 1) * _BETWEEN_COLUMNS
     panel = min((WIDTH - _LEFT - right - gaps) / len(columns), _WIDEST_PANEL)
@@ -72,8 +79,7 @@ def make_sheet(
     width = max(used + right, TITLE_LETTER * len(title))
     tall = max(height, *(_LEGEND_LINE * len(legend) for legend in legends))
     total = _TOP + _BOTTOM + len(legends) * (tall + _BETWEEN_ROWS) - _BETWEEN_ROWS
-    figure = Figure(figsize=(width, total))
-    figure.suptitle(title, x=0.08 / width, y=1 - 0.08 / total, ha="left", va="top")
+    figure = titled_figure(title, width, total)
     figure.supxlabel(x_label, x=(_LEFT + used) / 2 / width, y=0.06 / total, va="bottom")
     panels: list[list[Axes]] = []
     for row, legend in enumerate(legends):

@@ -1,20 +1,19 @@
 """Style of all figures: settings of matplotlib, and a look for each model that is the same everywhere.
 
-Models declare their looks in their `Config`. Colours are Okabe and Ito's, which the colour-blind can tell apart;
+Models declare their looks in their `Config`. Colours are Okabe and Ito's, which colour-blind readers can distinguish;
 variants of one model share a colour, darker the larger the variant; markers and dashes differ as well.
 """
 
-import functools
 import itertools
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from orch.models.look import DASHED, DOTTED, SOLID, Look
 
-P = ParamSpec("P")
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 INK, SOFT, FAINT = "#1a1a1a", "#6b6b6b", "#dcdcdc"
 OURS, PUBLISHED = "#0072B2", "#D55E00"
@@ -48,8 +47,8 @@ _SETTINGS: dict[str, Any] = {
     "xtick.minor.visible": False,
     "ytick.minor.visible": False,
     "legend.frameon": False,
-    "text.parse_math": False,  # names may hold a dollar sign
-    "svg.fonttype": "path",  # outlines look alike everywhere; text would depend on the reader's fonts
+    "text.parse_math": False,  # names may contain a dollar sign
+    "svg.fonttype": "path",  # outlines look the same everywhere; text would depend on the reader's fonts
     "svg.hashsalt": "orch",
     "savefig.dpi": 200,
 }
@@ -57,8 +56,11 @@ _LOCK = threading.RLock()
 
 
 @contextmanager
-def _style() -> Iterator[None]:
-    """Replace the user's settings of matplotlib by ours. They are global, so only one thread at a time may do so."""
+def styled() -> Iterator[None]:
+    """Decorate a function that draws, so that it uses these settings instead of the user's.
+
+    Settings of matplotlib are global, so only one thread draws at a time.
+    """
     import matplotlib
 
     defaults = {name: value for name, value in matplotlib.rcParamsDefault.items() if not name.startswith("backend")}
@@ -67,15 +69,13 @@ def _style() -> Iterator[None]:
         yield
 
 
-def styled(function: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a function that draws, so that it uses these settings, from any thread."""
+def titled_figure(title: str, width: float, height: float, margin: float = 0.08) -> "Figure":
+    """Return an empty figure with its title at the top left; sizes are inches."""
+    from matplotlib.figure import Figure
 
-    @functools.wraps(function)
-    def wrapped(*arguments: P.args, **named: P.kwargs) -> T:
-        with _style():
-            return function(*arguments, **named)
-
-    return wrapped
+    figure = Figure(figsize=(width, height))
+    figure.suptitle(title, x=margin / width, y=1 - margin / height, ha="left", va="top")
+    return figure
 
 
 _SPARE = [

@@ -10,7 +10,7 @@ from typing import Any
 from orch.analysis.aggregate import CellSummary
 from orch.analysis.agreement import agreement
 from orch.analysis.board import Board
-from orch.analysis.claims import CLAIMS, DEMO, ClaimsAtScale, ask_board
+from orch.analysis.claims import CLAIMS, DEMO, ClaimsAtScale, judge_board
 from orch.analysis.comparison import Comparison, compare
 from orch.analysis.published import TABLES
 from orch.core.settings import to_dict
@@ -152,8 +152,8 @@ def collect(
 def _claims(board: Board, sweeps: Collection[str]) -> list[ClaimsAtScale]:
     """Judge the claims that these sweeps have results for. The demo's claims are judged at its own scale."""
     about = [claim for claim in CLAIMS if not claim.sweeps.isdisjoint(sweeps)]
-    found = [ask_board(board, about)] if about and not board.scale.sparse else []
-    return [*found, *([ask_board(board.at(demo.SMALL))] if DEMO in sweeps else [])]
+    found = [judge_board(board, about)] if about and not board.scale.sparse else []
+    return [*found, *([judge_board(board.at(demo.SMALL))] if DEMO in sweeps else [])]
 
 
 def _commonest_scale(store: Store) -> str:

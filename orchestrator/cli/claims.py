@@ -30,10 +30,10 @@ def claims(scale: str | None, store: str, as_json: bool, strict: bool) -> None:
     \b
     Example: orch claims --scale laptop --strict
     """
-    from orch.analysis.claims import Verdict, ask_store, claims_table, to_dict
+    from orch.analysis.claims import Verdict, claims_table, judge_store, to_dict
     from orch.store import Store
 
-    asked = ask_store(Store.open(store), scale)
+    asked = judge_store(Store.open(store), scale)
     if as_json:
         click.echo(json.dumps([to_dict(each) for each in asked], indent=2))
     elif sys.stdout.isatty():

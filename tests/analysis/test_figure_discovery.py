@@ -1,4 +1,4 @@
-"""A figure is one file: adding it to the package is all it takes to have it in the report."""
+"""A figure is one file: the report finds every file that is added to the package."""
 
 import os
 import shutil
@@ -22,7 +22,7 @@ from orch.analysis.figures.style import styled
 TITLE = "Finished trials of {sweep}"
 
 
-@styled
+@styled()
 def draw(count: int, title: str):
     from matplotlib.figure import Figure
 
@@ -70,7 +70,7 @@ def test_a_file_added_to_the_package_is_drawn_in_the_report(tmp_path: Path) -> N
     assert drawn == ["factors", "finished-factors"]
 
 
-def test_every_figure_names_sweeps_that_there_are() -> None:
+def test_every_figure_names_only_known_sweeps() -> None:
     found = find_figures()
     assert [*found][:4] == ["hierarchy", "heatmap", "lengths", "learning"]
     assert {*found} >= {"angles", "data-efficiency", "factors"}

@@ -42,7 +42,7 @@ from orch.analysis.figures import data_efficiency as efficiency
 from orch.analysis.figures.plotted_cell import PlottedCell, plotted_cells
 from orch.analysis.figures.saving import to_bytes
 from orch.analysis.figures.style import TEXT_SIZE, distinct_looks
-from orch.analysis.published import OOD, published_cells
+from orch.analysis.published import OOD
 from orch.core.errors import UnknownName
 from orch.models import REGISTRY, ModelConfig
 from orch.store import Store, curve_rows, trial_row
@@ -66,7 +66,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 def invented_result(trial: Trial) -> Result:
-    """One that nobody measured: the longer, the worse."""
+    """Return an invented result whose accuracy falls with the length."""
     scores = {length: 1 / (1 + length / 500 / trial.task.modulus) for length in trial.tested_lengths}
     steps = (trial.steps // 2, trial.steps)
     curve = tuple(CurvePoint(step, 1 / step, 1 / step, 1 - 1 / step, 0.1) for step in steps)
@@ -86,7 +86,7 @@ def trials_of(sweep: str, scale: Scale, store: Store) -> list[Trial]:
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    """All sweeps at smoke scale; the rotation model is trained, because its weights are drawn."""
+    """Return a store with all sweeps at smoke scale; the rotation model is trained, because its weights are drawn."""
     store = Store.open(tmp_path_factory.mktemp("figures") / "runs")
     for sweep in SWEEPS_WITH_FIGURES:
         done = store.done() if store.exists() else set()
@@ -103,7 +103,7 @@ def gallery(store: Store) -> Gallery:
 
 
 def finished_rows(cells: Iterable[Cell]) -> dict[str, Row]:
-    """Each trial of these cells with a score of its own at every length."""
+    """Return a row for each trial of these cells, with scores that differ by cell and seed."""
     found = {}
     for number, cell in enumerate(cells):
         for trial in cell.trials:
@@ -121,7 +121,7 @@ def plotted(cells: Iterable[Cell], finished: Mapping[str, Row], along: Iterable[
 
 
 def paper_figures() -> Iterator[tuple[str, Figure]]:
-    """The fullest of each kind: as many models and moduli as the paper has."""
+    """Yield each kind of figure with as many models and moduli as the paper has."""
     cells = list(main_sweep.cells(PAPER, Results.none()))
     finished = finished_rows(cells)
     of_addition = [entry for entry in plotted(cells, finished) if entry.task.name == "modular_addition"]
@@ -139,7 +139,7 @@ def paper_figures() -> Iterator[tuple[str, Figure]]:
     sized = list(SWEEPS["data-efficiency"].cells(PAPER, results))
     points = efficiency.lines(plotted(sized, finished_rows(sized), efficiency.ALONG))
     yield "data efficiency", efficiency.draw(points, "Accuracy at 500 inputs")
-    published = factors.published_reaches(published_cells("factors"))
+    published = factors.published_reaches()
     yield "factors", factors.draw(published[:5], published, (2, 3, 5), "Factors")
     turns = 2 * np.pi / 10 * np.outer(np.arange(10), np.arange(-10, 10))
     yield "angles", angles.draw(Rotations(turns, turns[1] / 0.6283, np.linspace(2, 1, 20)), "Angles")
@@ -163,7 +163,7 @@ def visible_texts(figure: Figure) -> list[tuple[str, Text, tuple[float, float, f
     return found
 
 
-# What there is
+# Which figures are drawn
 
 
 def test_a_store_with_all_sweeps_has_every_figure(gallery: Gallery) -> None:
@@ -213,7 +213,7 @@ def test_the_demo_has_a_line_for_each_of_its_models(tmp_path: Path) -> None:
     assert {*models, "Parity", "m = 3"} <= texts
 
 
-# What it says
+# What a figure shows
 
 
 def test_the_chosen_learning_rate_is_drawn_with_the_range_of_its_seeds() -> None:
@@ -244,7 +244,7 @@ def _is(cell: Cell, model: str, task: str, modulus: int) -> bool:
     return (trial.model.name, trial.task.name, trial.task.modulus) == (model, task, modulus)
 
 
-def test_cells_that_differ_in_a_setting_alone_are_told_apart_by_it() -> None:
+def test_labels_of_cells_that_differ_in_one_setting_name_it() -> None:
     task, model = PAPER.task("modular_addition", 2), PAPER.model("bilinear")
     cells = [PAPER.cell(task, model, batch_size=size) for size in (32, 64)] + [PAPER.cell(task, PAPER.model("lstm"))]
     found = plotted(cells, finished_rows(cells))
@@ -266,7 +266,7 @@ def curve_table(rows: Iterable[tuple[str, int, float | None, float]]) -> pa.Tabl
     return pa.table(dict(zip(learning.COLUMNS, map(list, zip(*rows, strict=True)), strict=True)))
 
 
-def test_curves_are_sorted_and_what_is_not_finite_is_left_out() -> None:
+def test_curves_are_sorted_and_non_finite_values_are_left_out() -> None:
     rows = [
         ("b", 20, 0.5, 0.2),
         ("a", 10, 1.0, 0.1),
@@ -303,13 +303,13 @@ def test_a_long_curve_is_thinned_out_but_keeps_its_ends() -> None:
 
 
 def test_the_published_factors_reach_as_far_as_published() -> None:
-    found = {each.factors: each.num_states for each in factors.published_reaches(published_cells("factors"))}
+    found = {each.factors: each.num_states for each in factors.published_reaches()}
     assert found["1"] == 0
     assert found["256"] == 25
     assert found[factors.FULL] == 50
 
 
-def test_our_reach_is_the_largest_machine_tracked_and_says_when_it_may_be_larger() -> None:
+def test_our_reach_is_the_largest_machine_tracked_and_shows_whether_results_are_missing() -> None:
     planned = compare(Board(PAPER), ["factors"])
     scores = {("4", 2): 1.0, ("4", 3): 0.95, ("4", 5): 0.94, ("8", 2): 0.2}
     finished = {
@@ -318,9 +318,9 @@ def test_our_reach_is_the_largest_machine_tracked_and_says_when_it_may_be_larger
         if (score := scores.get((each.published.key.variant, each.published.key.modulus))) is not None
     }
     comparisons = compare(Board(PAPER, finished), ["factors"])
-    assert factors.reaches(comparisons) == [factors.Reach("4", 3, False), factors.Reach("8", 0, False)]
+    assert factors.our_reaches(comparisons) == [factors.Reach("4", 3, False), factors.Reach("8", 0, False)]
     up_to_five = [each for each in comparisons if each.published.key.modulus <= 5]
-    assert factors.reaches(up_to_five)[0] == factors.Reach("4", 3, True)
+    assert factors.our_reaches(up_to_five)[0] == factors.Reach("4", 3, True)
 
 
 def test_a_heat_map_shows_ours_above_the_published_number_and_marks_what_is_missing() -> None:
@@ -334,7 +334,7 @@ def test_a_heat_map_shows_ours_above_the_published_number_and_marks_what_is_miss
 
 
 def tiles(scale: Scale, scores: dict[tuple[str, str], float], fewer: int = 0) -> dict[str, hierarchy.Tile]:
-    """Of parity, by row: models and variants with these scores, and so many trials of each not finished."""
+    """Return the tiles of parity by row, from these scores of models and variants with `fewer` trials than planned."""
     finished = {
         trial_id: invented_row(trial_id, ood_accuracy=scores[each.published.key.model, each.published.key.variant])
         for each in compare(Board(scale), ["main"])
@@ -347,7 +347,7 @@ def tiles(scale: Scale, scores: dict[tuple[str, str], float], fewer: int = 0) ->
     return {row: tile for (row, task, modulus), tile in found.items() if (task, modulus) == ("modular_addition", 2)}
 
 
-def test_the_hierarchy_has_a_row_for_each_model_whatever_has_results() -> None:
+def test_the_hierarchy_has_a_row_for_each_model_even_without_results() -> None:
     found = tiles(PAPER, {("rotation", ""): 0.25, ("mamba", "1"): 0.5})
     assert len(found) == 11
     assert found["Rotation"] == hierarchy.Tile(0.25, 1.0, True)
@@ -362,17 +362,17 @@ def test_the_hierarchy_marks_what_more_trials_might_change() -> None:
     assert tiles(PAPER, {("factored", ""): 0.94})["Factored"].conclusive
 
 
-def test_the_hierarchy_in_the_readme_is_that_of_the_results_that_ship(tmp_path: Path) -> None:
+def test_the_hierarchy_in_the_readme_is_drawn_from_the_bundled_results(tmp_path: Path) -> None:
     [drawing] = [
         each for each in figures(Board.read(Store.open(BUNDLED), LAPTOP), ["main"]).drawings if each.name == "hierarchy"
     ]
     save(drawing.figure, tmp_path / "hierarchy.svg")
     texts = [re.findall("<!-- (.*?) -->", (folder / "hierarchy.svg").read_text()) for folder in (DOCS, tmp_path)]
     assert len(texts[1]) > 100
-    assert texts[0] == texts[1], "the command beside it in README.md makes it anew"
+    assert texts[0] == texts[1], "README.md has the command that draws it again"
 
 
-# How it looks
+# How a figure looks
 
 
 @pytest.mark.parametrize(
@@ -395,7 +395,7 @@ def test_all_text_can_be_read_in_print(drawn: dict[str, Figure], name: str) -> N
     assert not overlapping
 
 
-def test_models_can_be_told_apart_without_colour() -> None:
+def test_models_can_be_distinguished_without_colour() -> None:
     planned = list(main_sweep.cells(PAPER, Results.none()))
     look_of = {entry.label: entry.look for entry in plotted(planned, finished_rows(planned))}
     assert len(look_of) == 15
@@ -403,7 +403,7 @@ def test_models_can_be_told_apart_without_colour() -> None:
     assert len({look.colour for look in look_of.values()}) == 15
 
 
-def test_a_model_has_the_same_look_in_every_sweep_and_models_of_ones_own_have_one_each() -> None:
+def test_a_model_has_the_same_look_in_every_sweep_and_user_models_have_distinct_looks() -> None:
     bilinear, lstm = (REGISTRY[name].look_of() for name in ("bilinear", "lstm"))
     found = distinct_looks({"Bilinear": bilinear, "Mine": ModelConfig.look_of(), "Yours": ModelConfig.look_of("wide")})
     assert found["Bilinear"] == distinct_looks({"LSTM": lstm, "Bilinear": bilinear})["Bilinear"] == bilinear
@@ -415,7 +415,7 @@ def test_a_figure_is_the_same_whatever_the_users_settings() -> None:
     before = to_bytes(angles.draw(turns, "Angles"), "svg")
     with matplotlib.rc_context({"font.size": 20, "svg.fonttype": "none", "savefig.dpi": 30, "lines.color": "red"}):
         assert to_bytes(angles.draw(turns, "Angles"), "svg") == before
-        assert matplotlib.rcParams["font.size"] == 20, "the settings are given back"
+        assert matplotlib.rcParams["font.size"] == 20, "the settings are restored"
     assert b"date" not in before
 
 
@@ -438,7 +438,7 @@ def test_figures_can_be_drawn_in_several_threads_at_once(store: Store) -> None:
     assert found == [expected] * 3
 
 
-def test_a_name_may_hold_any_sign() -> None:
+def test_a_name_may_contain_any_character() -> None:
     task = PAPER.task("modular_addition", 2)
     cells = [PAPER.cell(task, PAPER.model("lstm"), reading="$<script>--> {x}")]
     figure = lengths.draw(lengths.lines(plotted(cells, finished_rows(cells))), "$1 & <b>")
@@ -466,7 +466,7 @@ def test_figures_are_saved_by_the_ending_of_their_name(gallery: Gallery, tmp_pat
         save(figure, tmp_path / "one.doc")
 
 
-def test_ids_of_figures_within_one_page_never_meet(gallery: Gallery) -> None:
+def test_ids_of_figures_within_one_page_are_distinct(gallery: Gallery) -> None:
     elements = [svg_element(each.figure, each.name, 'A "title" <script>') for each in gallery.drawings[:4]]
     ids: set[str] = set()
     for element in elements:

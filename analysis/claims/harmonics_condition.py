@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from orch.analysis.claims.condition import ConditionState, Finding, OfOneCell, missing, number
+from orch.analysis.claims.condition import Condition, ConditionState, Finding, number
 from orch.analysis.claims.evidence import Evidence
 from orch.core.errors import DamagedFile
 from orch.sweeps.selection import LEARNED
@@ -14,21 +14,22 @@ TURNING_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class AtHarmonics(OfOneCell):
+class AtHarmonics(Condition):
     """Condition that a trained rotation model turns the planes that it reads by whole steps of the circle."""
 
     def check(self, evidence: Evidence, reading: str) -> Finding:
-        answer = evidence.ask(self.question)
+        [question] = self.questions
+        answer = evidence.ask(question)
         if answer is None or answer.accuracy is None:
-            return missing(self, [answer])
+            return self.missing([answer])
         if answer.accuracy < LEARNED:
-            text = f"learned to {number(answer.accuracy)}: too little to look at its angles"
-            return Finding(ConditionState.MISSING, self.label, self.modulus, text, (answer.accuracy,))
+            text = f"an accuracy of {number(answer.accuracy)}, too low to look at the angles"
+            return self.finding(ConditionState.MISSING, text, [answer.accuracy])
         for trial_id in (trial_id for trial_id, accuracy in answer.chosen if accuracy >= LEARNED):
             try:
                 rotations = evidence.rotations(trial_id, self.modulus)
             except DamagedFile as error:
-                return Finding(ConditionState.MISSING, self.label, self.modulus, str(error))
+                return self.finding(ConditionState.MISSING, str(error))
             if rotations is not None:
                 off, turning = rotations.off_harmonic, rotations.turning_share
                 holds = off < OFF_HARMONIC and turning >= TURNING_SHARE
@@ -36,6 +37,6 @@ class AtHarmonics(OfOneCell):
                     f"{off:.3f} steps from a harmonic (by chance 0.25), {turning:.0%} of the readout on turning planes"
                 )
                 outcome = ConditionState.HOLDS if holds else ConditionState.VIOLATED
-                return Finding(outcome, self.label, self.modulus, text, (off, turning), (trial_id,))
+                return self.finding(outcome, text, (off, turning), [trial_id])
         text = "no trial of the chosen learning rate has learned it and kept its weights"
-        return Finding(ConditionState.MISSING, self.label, self.modulus, text)
+        return self.finding(ConditionState.MISSING, text)

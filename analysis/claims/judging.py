@@ -1,4 +1,4 @@
-"""The claims of the paper, and functions that judge them by its own numbers or by the results of a store."""
+"""All claims of the paper, and their judgement by the results of a board or of a store."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from orch.analysis.board import Board
 from orch.analysis.claims import additive_terms, frozen_network, hierarchy, other_models
 from orch.analysis.claims.claim import Claim
-from orch.analysis.claims.evidence import DEMO, Evidence, board_evidence, published_evidence
+from orch.analysis.claims.evidence import DEMO, Evidence, board_evidence
 from orch.analysis.claims.verdict import Judgement, Verdict, judge
 from orch.core.errors import OrchError, UnknownName
 from orch.store.bundled import no_results
@@ -24,8 +24,8 @@ CLAIMS: tuple[Claim, ...] = (
     *frozen_network.CLAIMS,
     *other_models.CLAIMS,
 )
-ASKED_SCALES: dict[str, Scale] = SCALES | {DEMO: demo.SMALL}
-"""Scales at which claims are judged. The demo has its own: its cells answer questions about the main sweep."""
+JUDGED_SCALES: dict[str, Scale] = SCALES | {DEMO: demo.SMALL}
+"""Scales at which claims are judged, among them that of the demo, whose cells answer for the main sweep."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class ClaimsAtScale:
 
     @property
     def with_results(self) -> list[Judgement]:
-        """Judgements that rest on at least one result."""
+        """Judgements of claims that have at least one result."""
         return [each for each in self.judgements if each.has_results]
 
     @property
@@ -59,30 +59,24 @@ class ClaimsAtScale:
         return ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict)
 
 
-def ask_published(claims: Sequence[Claim] = CLAIMS) -> list[Judgement]:
-    """Judge claims by the paper's own numbers."""
-    evidence = published_evidence()
-    return [judge(claim, evidence) for claim in claims]
-
-
-def ask_board(board: Board, claims: Sequence[Claim] = CLAIMS) -> ClaimsAtScale:
+def judge_board(board: Board, claims: Sequence[Claim] = CLAIMS) -> ClaimsAtScale:
     """Judge claims by the results at the board's scale, even if there are none."""
     return _judge_all(board.scale.name, claims, board_evidence(board, _sweeps(claims)))
 
 
-def ask_store(store: "Store", scale: str | None = None, claims: Sequence[Claim] = CLAIMS) -> list[ClaimsAtScale]:
+def judge_store(store: "Store", scale: str | None = None, claims: Sequence[Claim] = CLAIMS) -> list[ClaimsAtScale]:
     """Judge claims by a store's results at one scale, or at each scale that has results.
 
     A sparse scale only checks that everything runs, so its results are judged only if it is named.
     """
-    if scale is not None and scale not in ASKED_SCALES:
-        raise UnknownName("scale", scale, ASKED_SCALES)
+    if scale is not None and scale not in JUDGED_SCALES:
+        raise UnknownName("scale", scale, JUDGED_SCALES)
     if not store.exists():
         raise no_results(store.location)
     if scale is not None:
-        return [ask_board(Board.read(store, ASKED_SCALES[scale]), claims)]
+        return [judge_board(Board.read(store, JUDGED_SCALES[scale]), claims)]
     board = Board.read(store, demo.SMALL)
-    judged = [each for each in ASKED_SCALES.values() if not each.sparse]
+    judged = [each for each in JUDGED_SCALES.values() if not each.sparse]
     evidence = {each.name: board_evidence(board.at(each), _sweeps(claims)) for each in judged}
     found = [_judge_all(name, claims, each) for name, each in evidence.items() if each.has_results]
     if not found:
