@@ -12,6 +12,7 @@ from orch.analysis.agreement import agreement
 from orch.analysis.board import Board
 from orch.analysis.claims import CLAIMS, DEMO, ClaimsAtScale, ask_board
 from orch.analysis.comparison import Comparison, compare
+from orch.analysis.differing_settings import distinguish
 from orch.analysis.published import TABLES
 from orch.core.settings import to_dict
 from orch.running.status import FailureGroup, read_failures
@@ -175,28 +176,17 @@ def _asked_for(store: Store, scale: str) -> list[str]:
 
 def _sweep_result(name: str, board: Board) -> SweepResult:
     found = board.cells(name)
-    settings = _telling_settings([each.cell for each in found])
+    settings = distinguish([_group_and_settings(each.cell) for each in found])
     cells = [CellResult(each.cell, each.summary, text) for each, text in zip(found, settings, strict=True)]
     sweep = board.catalogue.sweeps[name]
     return SweepResult(name, sweep.title, sweep.reproduces, cells)
 
 
-def _telling_settings(cells: Sequence[Cell]) -> list[str]:
-    """Return, for each cell, the settings in which it differs from another of the same model, variant and task."""
-    alike: dict[Hashable, list[int]] = {}
-    described = []
-    for position, cell in enumerate(cells):
-        trial = cell.example
-        alike.setdefault((trial.model.name, cell.variant, trial.task), []).append(position)
-        described.append(
-            to_dict(trial.model) | {key: value for key, value in to_dict(trial).items() if key in _TRIAL_SETTINGS}
-        )
-    texts = [""] * len(cells)
-    for group in alike.values():
-        names = [name for name in described[group[0]] if len({str(described[each][name]) for each in group}) > 1]
-        for position in group:
-            texts[position] = ", ".join(f"{name.replace('_', ' ')} {described[position][name]}" for name in names)
-    return texts
+def _group_and_settings(cell: Cell) -> tuple[Hashable, dict[str, Any]]:
+    """Return what a table shows of a cell in any case, and the settings that it shows where they differ."""
+    trial = cell.example
+    shown = {name: value for name, value in to_dict(trial).items() if name in _TRIAL_SETTINGS}
+    return (trial.model.name, cell.variant, trial.task), to_dict(trial.model) | shown
 
 
 def _origins(store: Store, trial_ids: Collection[str]) -> list[Origin]:
