@@ -135,7 +135,7 @@ def _planned_by_store(store: Store) -> dict[str | Trial, PlannedTrial]:
 def _planned(
     store: Store, sweeps: Sequence[str], scale: str, where: Collection[str], catalogue: Catalogue = BUILT_IN
 ) -> dict[str | Trial, PlannedTrial]:
-    """Return the trials of these sweeps by id; a trial that waits for its learning rate has no id: it is its own key."""
+    """Return the trials of these sweeps by id; a trial without an id, which waits for others, is its own key."""
     plan = make_plan(sweeps, scale, where, store, catalogue=catalogue)
     return {each.id or each.trial: each for each in plan.trials}
 

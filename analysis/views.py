@@ -30,6 +30,7 @@ _CELL = (
 )
 
 _OF_KEY = ("task", "model", "variant", "modulus")
+_COUNTS = ("num_seeds", "num_planned", "num_done", "num_failed", "num_diverged")
 
 PUBLISHED = pa.schema([*_CELL, column("accuracy", pa.float64(), "the published accuracy; 0 is chance, 1 is perfect")])
 
@@ -180,21 +181,10 @@ def _cell(number: PublishedCell) -> dict[str, Any]:
 
 
 def _comparison(each: Comparison) -> dict[str, Any]:
-    of_summary = (
-        "learning_rate",
-        "num_seeds",
-        "num_planned",
-        "num_done",
-        "num_failed",
-        "num_diverged",
-        "status",
-        "remark",
-    )
-    of_score = ("best_trial", "mean", "spread")
     return {
         **_cell(each.published),
-        **{name: getattr(each.summary, name) for name in of_summary},
-        **{name: each.score and getattr(each.score, name) for name in of_score},
+        **{name: getattr(each.summary, name) for name in ("learning_rate", *_COUNTS, "status", "remark")},
+        **{name: each.score and getattr(each.score, name) for name in ("best_trial", "mean", "spread")},
         "reading": each.reading,
         "published": each.published.accuracy,
         "ours": each.ours,
