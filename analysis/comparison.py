@@ -54,6 +54,12 @@ class Comparison:
         same = _published_again().get(self.published, ())
         return tuple(number for number in same if number != self.published)
 
+    @property
+    def other_values(self) -> list[float]:
+        """Values of `also` that differ from the published one."""
+        values = dict.fromkeys(number.accuracy for number in self.also)
+        return [value for value in values if value != self.published.accuracy]
+
 
 def compare(board: Board, tables: Iterable[str] = tuple(TABLES)) -> list[Comparison]:
     """Compare the published numbers, in the order of their tables, with every cell of ours that each could mean.
@@ -95,9 +101,9 @@ def _matches(board: Board, tables: Collection[str]) -> Iterator[tuple[PublishedC
 def num_covered(scale: Scale, sweeps: Collection[str], trial_ids: Collection[str] | None = None) -> int:
     """Count the published numbers that these sweeps plan trials for, or those whose trials are all in `trial_ids`."""
     planned = compare(Board(scale), tables_of(sweeps))
-    return len(
-        {each.published for each in planned if trial_ids is None or all(key in trial_ids for key in each.trial_ids)}
-    )
+    if trial_ids is not None:
+        planned = [each for each in planned if all(trial_id in trial_ids for trial_id in each.trial_ids)]
+    return len({each.published for each in planned})
 
 
 @functools.cache

@@ -25,8 +25,8 @@ def length_rows(
 ) -> list[dict[str, Any]]:
     """Return a row for each cell of these trials, with its accuracy in validation and at each tested length.
 
-    The accuracies are means over the seeds of the best learning rate. Cells of one model and task have a column that
-    tells them apart. Rows are sorted by task, the most accurate model first.
+    The accuracies are means over the seeds of the best learning rate. A column `settings` distinguishes cells of
+    one model and task. Rows are sorted by task, the most accurate model first.
     """
     cells: dict[str, list[Row]] = {}
     configs: dict[str, dict[str, Any]] = {}
