@@ -122,7 +122,7 @@ def test_a_bundle_replaces_a_bundle_and_nothing_else(store, tmp_path):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "shown"),
     [
         (["query", "SELECT count(*) AS n FROM trials"], "13"),
         (["results", "--by", "model"], "transformer"),

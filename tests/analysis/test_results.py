@@ -130,9 +130,6 @@ def test_where_narrows_what_is_done_and_what_is_missing(half_finished):
         ("rnn", "modular_addition"),
         ("rnn", "modular_arithmetic"),
     ]
-        ("rnn", "modular_addition"),
-        ("rnn", "modular_arithmetic"),
-    ]
 
 
 def test_all_invalid_options_are_reported_at_once(store):
