@@ -24,7 +24,7 @@ LOWER_IS_BETTER = {"steps_trained", "seconds"}
 
 
 class CellStatus(enum.StrEnum):
-    """How many of a cell's trials are finished."""
+    """The state of a cell by its finished trials."""
 
     COMPLETE = "complete"
     PARTIAL = "partial"
@@ -65,7 +65,7 @@ class CellSummary:
 
     @property
     def status(self) -> CellStatus:
-        """How many of the planned trials are finished."""
+        """The state of the cell."""
         if self.num_done:
             return CellStatus.COMPLETE if self.num_done >= self.num_planned else CellStatus.PARTIAL
         return CellStatus.FAILED if self.num_failed else CellStatus.MISSING

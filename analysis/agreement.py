@@ -22,7 +22,7 @@ TOLERANCE = 0.05
 
 
 class Side(enum.StrEnum):
-    """Where our number lies relative to the published one."""
+    """The side of the published number on which ours lies."""
 
     WITHIN = "within"
     BETTER = "better"
@@ -33,22 +33,24 @@ class Side(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How many published numbers we meet."""
+    """Counts of the published numbers that we meet and miss."""
 
     tolerance: float
     num_distinct: int
     num_partial: int
-    """Number of comparisons that rest on only some of their trials."""
+    """Numbers of ours with unfinished trials."""
     num_within: int
     num_better: int
     num_worse: int
 
     @property
     def num_ours(self) -> int:
+        """Published numbers that we have a result for."""
         return self.num_within + self.num_better + self.num_worse
 
     @property
     def num_without(self) -> int:
+        """Published numbers that we have no result for."""
         return self.num_distinct - self.num_ours
 
     def __str__(self) -> str:
@@ -100,8 +102,8 @@ def nearest(comparisons: Iterable[Comparison]) -> list[Comparison]:
 def is_attempted(comparison: Comparison) -> bool:
     """Return whether enough was trained to judge our number.
 
-    Either every learning rate has a trial that stopped early or took all its steps, or the published model has learned
-    the task and one of our trials has, too: other trials could improve on it by no more than what is missing to 1.
+    Either every learning rate has a trial that stopped early or took all its steps, or both the published
+    model and one of our trials have learned the task, so that other trials could hardly improve on it.
     """
     published, metric = comparison.published, METRICS[comparison.published.split]
     if published.accuracy >= LEARNED and any(scored(row[metric]) >= LEARNED for row in comparison.finished):
@@ -121,9 +123,9 @@ def is_final(comparison: Comparison, tolerance: float) -> bool:
 
 
 def _every_rate_ended(comparison: Comparison) -> bool:
-    as_it_should = (StopReason.EARLY_STOP, StopReason.BUDGET)
+    planned_ends = (StopReason.EARLY_STOP, StopReason.BUDGET)
     return comparison.learning_rates <= {
-        row["learning_rate"] for row in comparison.finished if row["stop_reason"] in as_it_should
+        row["learning_rate"] for row in comparison.finished if row["stop_reason"] in planned_ends
     }
 
 
@@ -136,7 +138,7 @@ def side_of(comparison: Comparison, tolerance: float) -> Side | None:
     """Return the side on which our number lies; None if there is no result."""
     if comparison.difference is None:
         return None
-    difference = round(comparison.difference, 9)  # two decimals apart are not further apart by a float's rounding
+    difference = round(comparison.difference, 9)  # a difference of exactly the tolerance must not exceed it by rounding
     if abs(difference) <= tolerance:
         return Side.WITHIN
     return Side.BETTER if difference > 0 else Side.WORSE

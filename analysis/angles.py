@@ -1,4 +1,4 @@
-"""The angles by which a trained rotation model turns its state, read off its weights without torch.
+"""The angles by which a trained rotation model turns its state, computed from its weights without torch.
 
 Shapes: m inputs, P = H/2 pairs of state entries, V tokens, H entries of the state and of an embedding. Pair j is the
 plane of entries j and j + P, and an input x turns it by theta(x)_j, where theta(x) = W x.
@@ -31,8 +31,8 @@ class Rotations:
         """Mean distance of turning planes' harmonics from whole numbers, weighted as in the readout; by chance 0.25."""
         turning = self._turning_P
         size = self.weights_P[turning] ** 2
-        away = np.abs(self.harmonics_P - np.round(self.harmonics_P))[turning]
-        return float((size * away).sum() / size.sum()) if size.any() else math.inf
+        distance = np.abs(self.harmonics_P - np.round(self.harmonics_P))[turning]
+        return float((size * distance).sum() / size.sum()) if size.any() else math.inf
 
     @property
     def turning_share(self) -> float:

@@ -44,18 +44,18 @@ def bundle(stores: Sequence[Store], folder: Path, curve_points: int = 50) -> Bun
             raise no_results(store.location)
     if folder.exists() and any(folder.iterdir()) and not (folder / MARK).exists():
         raise OrchError(f"{folder} is in use for something else: name a new folder with --output")
-    aside = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
+    temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
     try:
-        target = Store.open(aside)
+        target = Store.open(temporary)
         for store in stores:
             _fill(target, store, curve_points)
         num_trials = len(target.done())
         target.put_json(MARK, {"num_trials": num_trials})
         target.compact(min_parts=2)
         shutil.rmtree(folder, ignore_errors=True)
-        os.replace(aside, folder)
+        os.replace(temporary, folder)
     finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
     files = [path for path in folder.rglob("*") if path.is_file()]
     return Bundle(num_trials, len(files), sum(path.stat().st_size for path in files))
 

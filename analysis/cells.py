@@ -1,5 +1,6 @@
-"""A table of cells: finished trials that are alike in every setting but the learning rate and the seeds."""
+"""The table of cells: finished trials, grouped by every setting but the learning rate and the seeds."""
 
+import dataclasses
 import functools
 import json
 from collections.abc import Iterable
@@ -20,7 +21,7 @@ from orch.sweeps.trial import model_from_dict
 WITHIN = ("learning_rate", "init_seed", "data_seed")
 """Settings that may differ between the trials of a cell."""
 REVISIONS = ("task_revision", "model_revision", "trainer_revision")
-VARIANT = column("variant", pa.string(), "what sets the model apart from others of its name, in a few words")
+VARIANT = column("variant", pa.string(), "settings that distinguish the model from others of its name")
 
 _WORDS = {"validation": "on the validation set", "ood": "at `test_length` inputs"}
 
@@ -41,7 +42,11 @@ _SUMMARY = pa.schema(
     [
         VARIANT,
         column("num_done", pa.int64(), "finished trials"),
-        column("num_diverged", pa.int64(), "how many of them diverged; they count as they scored, or as chance"),
+        column(
+            "num_diverged",
+            pa.int64(),
+            "finished trials that diverged; one without a score counts as chance",
+        ),
         column("learning_rate", pa.float64(), "the learning rate chosen by the mean accuracy at 100 inputs"),
         column("num_seeds", pa.int64(), "trials finished with that learning rate"),
         *(field for split in METRICS for field in _score_columns(split)),
@@ -51,7 +56,7 @@ _SUMMARY = pa.schema(
 
 
 def cell_settings(trials: pa.Table | None = None) -> list[pa.Field]:
-    """Return the columns in which the trials of a cell agree, including a table's columns of code not loaded here."""
+    """Return the columns in which the trials of a cell agree, including those of models whose code is not loaded."""
     unknown = [] if trials is None else [field for field in trials.schema if field.name not in SCHEMAS["trials"].names]
     settings = [field for field in [*SETTINGS, *unknown] if field.name not in WITHIN]
     return [*settings, *(SCHEMAS["trials"].field(name) for name in REVISIONS)]
@@ -66,7 +71,7 @@ def cells_table(trials: pa.Table, definitions: Definitions = BUILT_IN_DEFINITION
     """Return every cell that has a finished trial, given a table of trials with all columns."""
     settings = trials.select([field.name for field in cell_settings(trials)])
     members = _members(settings)
-    rows = [dict(zip(COLUMNS, row, strict=True)) for row in zip(*_lists(trials.select(COLUMNS)), strict=True)]
+    rows = trials.select(COLUMNS).to_pylist()
     configs = trials["config"].to_pylist()
     summaries = [
         {"variant": variant(configs[places[0]], definitions)} | _summary([rows[place] for place in places])
@@ -82,12 +87,12 @@ def cells_table(trials: pa.Table, definitions: Definitions = BUILT_IN_DEFINITION
 def _members(settings: pa.Table) -> list[list[int]]:
     """Group the positions of equal rows."""
     found: dict[tuple[Any, ...], list[int]] = {}
-    for place, values in enumerate(zip(*_lists(settings), strict=True)):
+    for place, values in enumerate(zip(*hashable_columns(settings), strict=True)):
         found.setdefault(values, []).append(place)
     return list(found.values())
 
 
-def _lists(table: pa.Table) -> list[list[Any]]:
+def hashable_columns(table: pa.Table) -> list[list[Any]]:
     """Return the values of each column, with lists as tuples, which are hashable."""
     columns = [column.to_pylist() for column in table.columns]
     for place, kind in enumerate(table.schema.types):
@@ -99,16 +104,10 @@ def _lists(table: pa.Table) -> list[list[Any]]:
 def _summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     summary = summarise(rows)
     assert summary.scores is not None, "a cell has a finished trial"
-    values: dict[str, Any] = {
-        "num_done": summary.num_done,
-        "num_diverged": summary.num_diverged,
-        "learning_rate": summary.learning_rate,
-        "num_seeds": summary.num_seeds,
-        "trial_ids": [row["trial_id"] for row in rows],
-    }
+    values = {name: getattr(summary, name) for name in ("num_done", "num_diverged", "learning_rate", "num_seeds")}
+    values["trial_ids"] = [row["trial_id"] for row in rows]
     for split, score in summary.scores.items():
-        scores = {"best": score.best, "best_trial": score.best_trial, "mean": score.mean, "spread": score.spread}
-        values |= {f"{split}_{name}": value for name, value in scores.items()}
+        values |= {f"{split}_{name}": value for name, value in dataclasses.asdict(score).items()}
     return values
 
 

@@ -1,4 +1,4 @@
-"""Every published number with ours beside it."""
+"""The comparison of every published number with ours."""
 
 import functools
 from collections.abc import Collection, Iterable, Iterator
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 from orch.analysis.aggregate import METRICS, CellSummary, Score, scored
 from orch.analysis.board import Board, BoardCell
-from orch.analysis.published import TABLES, Key, PublishedCell, key_of, published_cells
-from orch.sweeps.scales import PAPER
+from orch.analysis.published import TABLES, Key, PublishedCell, key_of, published_cells, tables_of
+from orch.sweeps.scales import PAPER, Scale
 from orch.sweeps.selection import Row
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A published number and one cell of ours that stands beside it."""
+    """A published number and one cell of ours that is compared with it."""
 
     published: PublishedCell
     reading: str
@@ -50,19 +50,25 @@ class Comparison:
 
     @property
     def also(self) -> tuple[PublishedCell, ...]:
-        """The same number in other tables, compared or not; its value there may differ."""
+        """Numbers of other tables about the same trials, compared or not; their values may differ."""
         same = _published_again().get(self.published, ())
         return tuple(number for number in same if number != self.published)
 
+    @property
+    def other_values(self) -> list[float]:
+        """Values of `also` that differ from the published one."""
+        values = dict.fromkeys(number.accuracy for number in self.also)
+        return [value for value in values if value != self.published.accuracy]
+
 
 def compare(board: Board, tables: Iterable[str] = tuple(TABLES)) -> list[Comparison]:
-    """Return the published numbers in the order of their tables, each with every cell of ours that stands beside it.
+    """Compare the published numbers, in the order of their tables, with every cell of ours that each could mean.
 
     A number whose cell the board's scale does not plan, such as a modulus that it leaves out, is not included.
     """
     found: list[Comparison] = []
     seen: dict[tuple[tuple[str, ...], str], PublishedCell] = {}
-    for number, cell in _beside(board, set(tables)):
+    for number, cell in _matches(board, set(tables)):
         ids = tuple(cell.cell.trial_ids)
         best_first = sorted(cell.finished, key=lambda row: -scored(row[METRICS[number.split]]))
         first = seen.setdefault((ids, number.split), number)
@@ -80,8 +86,8 @@ def compare(board: Board, tables: Iterable[str] = tuple(TABLES)) -> list[Compari
     return found
 
 
-def _beside(board: Board, tables: Collection[str]) -> Iterator[tuple[PublishedCell, BoardCell]]:
-    """Yield each published number of these tables with each of our cells that stands beside it."""
+def _matches(board: Board, tables: Collection[str]) -> Iterator[tuple[PublishedCell, BoardCell]]:
+    """Yield each published number of these tables with each of our cells that is compared with it."""
     cells: dict[tuple[str, Key], list[BoardCell]] = {}
     for sweep in {TABLES[name].sweep for name in tables}:
         for cell in board.cells(sweep):
@@ -92,10 +98,18 @@ def _beside(board: Board, tables: Collection[str]) -> Iterator[tuple[PublishedCe
                 yield number, cell
 
 
+def num_covered(scale: Scale, sweeps: Collection[str], trial_ids: Collection[str] | None = None) -> int:
+    """Count the published numbers that these sweeps plan trials for, or those whose trials are all in `trial_ids`."""
+    planned = compare(Board(scale), tables_of(sweeps))
+    if trial_ids is not None:
+        planned = [each for each in planned if all(trial_id in trial_ids for trial_id in each.trial_ids)]
+    return len({each.published for each in planned})
+
+
 @functools.cache
 def _published_again() -> dict[PublishedCell, tuple[PublishedCell, ...]]:
-    """Group the published numbers that rest on the same trials, by each number that is not alone."""
+    """Return, for each number that is published more than once, all numbers about the same trials."""
     same: dict[tuple[tuple[str, ...], str], dict[PublishedCell, None]] = {}
-    for number, cell in _beside(Board(PAPER), TABLES):
+    for number, cell in _matches(Board(PAPER), TABLES):
         same.setdefault((tuple(cell.cell.trial_ids), number.split), {})[number] = None
     return {number: tuple(numbers) for numbers in same.values() if len(numbers) > 1 for number in numbers}

@@ -1,4 +1,4 @@
-"""HTML templates: files named `*.html.j2` in the folder `templates` beside a package's code."""
+"""HTML templates: files named `*.html.j2` in the folder `templates` of a package."""
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 

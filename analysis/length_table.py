@@ -7,6 +7,7 @@ from typing import Any
 
 from orch.analysis.aggregate import COLUMNS, scored
 from orch.analysis.cells import WITHIN
+from orch.analysis.differing_settings import distinguish
 from orch.core.errors import OrchError
 from orch.store import Store
 from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
@@ -24,8 +25,8 @@ def length_rows(
 ) -> list[dict[str, Any]]:
     """Return a row for each cell of these trials, with its accuracy in validation and at each tested length.
 
-    The accuracies are means over the seeds of the best learning rate. Cells of one model and task have a column that
-    tells them apart. Rows are sorted by task, the most accurate model first.
+    The accuracies are means over the seeds of the best learning rate. A column `settings` distinguishes cells of
+    one model and task. Rows are sorted by task, the most accurate model first.
     """
     cells: dict[str, list[Row]] = {}
     configs: dict[str, dict[str, Any]] = {}
@@ -37,7 +38,8 @@ def length_rows(
             cells.setdefault(key, []).append(row)
             configs[key] = settings
     named = {key: (_task(config), _model(config, definitions)) for key, config in configs.items()}
-    differences = _differences(configs, named)
+    texts = distinguish([(named[key], _settings(config)) for key, config in configs.items()])
+    differences = dict(zip(configs, texts, strict=True))
     chosen = {key: rows_of_best_rate(rows) for key, rows in cells.items()}
     ordered = sorted(chosen, key=lambda key: (named[key][0], [-score for score in _rank(chosen[key])]))
     return [
@@ -61,19 +63,10 @@ def _mean(rows: Sequence[Row], metric: str) -> float:
     return fmean(scored(row[metric]) for row in rows)
 
 
-def _differences(configs: Mapping[str, Mapping[str, Any]], named: Mapping[str, tuple[str, str]]) -> dict[str, str]:
-    """Return, for each cell, the settings in which it differs from others of the same task and model."""
-    groups: dict[tuple[str, str], list[str]] = {}
-    for key, task_and_model in named.items():
-        groups.setdefault(task_and_model, []).append(key)
-    found = {}
-    for group in groups.values():
-        settings = {key: {**configs[key]["model"], **configs[key]} for key in group}
-        names = [name for name in settings[group[0]] if name not in ("model", "task")]
-        differing = [name for name in names if len({str(settings[key].get(name)) for key in group}) > 1]
-        for key in group:
-            found[key] = ", ".join(f"{name.replace('_', ' ')} {settings[key].get(name)}" for name in differing)
-    return found
+def _settings(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a trial and of its model, without the model and the task themselves."""
+    settings = config["model"] | config
+    return {name: value for name, value in settings.items() if name not in ("model", "task")}
 
 
 def _task(config: Mapping[str, Any]) -> str:

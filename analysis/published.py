@@ -1,11 +1,11 @@
-"""The published numbers: every accuracy of the paper's tables, and the cell of a sweep that stands beside each.
+"""The published numbers: every accuracy of the paper's tables, and the key that matches our cells with them.
 
 Accuracies are normalised: 0 is chance, 1 is perfect.
 """
 
 import csv
 import functools
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from typing import NamedTuple
@@ -15,8 +15,7 @@ from orch.sweeps.cell import Cell
 from orch.tasks import Task
 
 VALIDATION, OOD = "validation", "ood"
-SPLITS = (VALIDATION, OOD)
-"""Accuracy at the lengths trained on, and at the test length."""
+"""The two splits: accuracy at the lengths trained on, and at the test length."""
 
 BEST_OF_RATES = "the best over three learning rates, the number of seeds not stated"
 AS_IN_MAIN = "not stated for this table; taken to be Table 1's, the best over three learning rates"
@@ -29,12 +28,12 @@ class PublishedTable:
     name: str
     title: str
     sweep: str
-    """Sweep whose cells stand beside its numbers."""
+    """Sweep whose cells are compared with its numbers."""
     statistic: str
-    """How its numbers summarise several runs."""
+    """The way its numbers summarise several runs."""
     test_length: int = 500
     note: str = ""
-    """How our cells differ from it; empty if they do not."""
+    """Differences between our cells and the published ones; empty if there are none."""
 
 
 TABLES: dict[str, PublishedTable] = {
@@ -95,14 +94,19 @@ class PublishedCell:
     accuracy: float
 
 
-_LEFT_OUT: dict[str, dict[str, str]] = {
+_CONSTANTS: dict[str, dict[str, str]] = {
     "dihedral": {"task": "dihedral"},
     "factors": {"task": "state_machine"},
     "frozen_parity": {"task": "modular_addition", "model": "block_diagonal", "split": OOD},
 }
 _RENAMED = {"rank": "variant"}
-# The summary table says only whether there are additive terms; all of its fifteen numbers with terms are of both.
+# The summary table says only whether there are additive terms; all of its fifteen numbers with terms have both.
 _VALUES = {"yes": "input+constant", "no": "none"}
+
+
+def tables_of(sweeps: Collection[str]) -> list[str]:
+    """Return the names of the tables whose numbers are compared with these sweeps."""
+    return [table.name for table in TABLES.values() if table.sweep in sweeps]
 
 
 @functools.cache
@@ -117,7 +121,7 @@ def _read(name: str) -> list[dict[str, str]]:
 
 
 def _cell(table: str, row: Mapping[str, str]) -> PublishedCell:
-    values = _LEFT_OUT.get(table, {}) | {
+    values = _CONSTANTS.get(table, {}) | {
         _RENAMED.get(name, name): _VALUES.get(text, text) for name, text in row.items()
     }
     accuracy, split = float(values.pop("accuracy")), values.pop("split")
@@ -126,7 +130,7 @@ def _cell(table: str, row: Mapping[str, str]) -> PublishedCell:
 
 
 def key_of(cell: Cell) -> Key:
-    """Return the key of one of our cells, in the words of the published tables."""
+    """Return the key of the published numbers that one of our cells is compared with."""
     trial = cell.example
     return Key(
         task=trial.task.name,

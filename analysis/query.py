@@ -45,7 +45,7 @@ def run(sql: str, views: Mapping[str, View]) -> pa.Table:
         except duckdb.BinderException:
             if statement.columns is None:
                 raise
-            # With every column at hand DuckDB can name the ones that may have been meant.
+            # With every column registered, DuckDB's message can suggest the right one.
             return _answer(connection, statement, views, None)
 
 
@@ -91,7 +91,7 @@ def _explained(views: Collection[str]) -> Iterator[None]:
 
 
 def read_file(path: str) -> pa.Table:
-    """Read a file of the user's: CSV, JSON or Parquet, by its ending."""
+    """Read a CSV, JSON or Parquet file as a table; the ending of its name says which it is."""
     reader = READERS.get(Path(path.lower().removesuffix(".gz")).suffix)
     if reader is None:
         raise InvalidQuery(f"{path} is of no known kind: use a file that ends in {', '.join(READERS)}")

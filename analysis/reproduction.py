@@ -44,7 +44,7 @@ class Reproduced:
 
     @property
     def published_as_learned(self) -> bool:
-        """Whether the published model has learned the task."""
+        """True if the published model has learned the task."""
         return self.comparison.published.accuracy >= LEARNED
 
 

@@ -1,6 +1,7 @@
 """Results grouped by any settings: the scores of finished trials, and how many trials are missing."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import contextlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,28 +10,27 @@ import pyarrow as pa
 
 from orch.analysis.aggregate import COLUMNS, METRICS, summarise
 from orch.analysis.arrow_tables import column, to_table
-from orch.analysis.cells import VARIANT, WITHIN, cell_settings, variant
+from orch.analysis.cells import VARIANT, WITHIN, cell_settings, hashable_columns, variant
 from orch.analysis.study import Study
 from orch.core.errors import InvalidSettings, OrchError, UnknownName
 from orch.core.settings import to_dict
+from orch.planning.plan import PlannedTrial, TrialState, make_plan
 from orch.store import Store
 from orch.store.deduplication import numbers
-from orch.store.failed_trials import failed_trials
 from orch.store.matching import known_settings, matching_trials
 from orch.sweeps.catalogue import BUILT_IN, Catalogue
-from orch.sweeps.expansion import expand
-from orch.sweeps.scales import LAPTOP, SCALES, Scale
-from orch.sweeps.selection import Results, Waiting
+from orch.sweeps.scales import LAPTOP
 from orch.sweeps.trial import TRAINER_REVISION, Trial
 from orch.sweeps.where import parse_where
 
 MOST_NAMED = 3
+"""Number of mixed settings that a remark names."""
 BY = ("model", "variant", "task", "modulus")
 SCORES = dict(METRICS) | {name: name for name in ("accuracy_100", "accuracy_200", "steps_trained", "seconds")}
 """Column of each metric that can be summarised."""
 
 _SUMMARY = (
-    column("cells", pa.int64(), "how many cells these are: trials alike in all but the learning rate and the seeds"),
+    column("cells", pa.int64(), "number of cells: trials that differ only in the learning rate and the seeds"),
     column("done", pa.int64(), "finished trials"),
     column("planned", pa.int64(), "trials that the sweeps on this store ask for, and others that are done"),
     column("best", pa.float64(), "over learning rates and seeds: the paper's reading"),
@@ -41,8 +41,6 @@ _SUMMARY = (
     column("remark", pa.string(), "what a reader must know: partial, failed or diverged, and what is mixed"),
     column("best_trial", pa.string(), "the trial that has the best"),
 )
-
-Settings = Mapping[str, Any]
 
 
 @dataclass
@@ -66,8 +64,8 @@ def results(
 ) -> pa.Table:
     """Return a row for each combination of the settings `by`.
 
-    Without `sweeps`, every trial counts that is finished or that a sweep on this store plans; else the trials of these
-    sweeps at this scale.
+    With `sweeps`, only the trials of these sweeps at this scale count. Without, every trial counts that is finished or
+    that a sweep on this store plans.
     """
     trials = study.trials
     known = [*(each.name for each in cell_settings(trials)), *WITHIN, VARIANT.name]
@@ -76,92 +74,79 @@ def results(
     condition = parse_where(where, known_settings(trials, study.catalogue))
     if problems:
         raise InvalidSettings(problems)
-    planned = _asked(sweeps, SCALES[scale], trials, study.catalogue) if sweeps else _asked_here(study.store, trials)
-    planned = {key: trial for key, trial in planned.items() if condition.matches(trial)}
+    planned = _planned(study.store, sweeps, scale, (), study.catalogue) if sweeps else _planned_by_store(study.store)
+    planned = {key: each for key, each in planned.items() if condition.matches(each.trial)}
     if where or sweeps:
         chosen = planned.keys() if sweeps else set(matching_trials(where, trials, study.catalogue))
         mask = [trial_id in chosen for trial_id in trials["trial_id"].to_pylist()]
         trials = trials.take(numbers(np.flatnonzero(mask)))
-    groups = _grouped(study, trials, by, planned, SCORES[metric])
+    names = [each.name for each in cell_settings(trials)]
+    groups = _grouped(trials, by, names, SCORES[metric], study.catalogue, planned.values())
     kinds = {each.name: each.type for each in [*trials.schema, VARIANT]}
     schema = pa.schema([*(pa.field(name, kinds[name]) for name in by), *_SUMMARY])
     ordered = sorted(groups.items(), key=lambda item: [(value is not None, value) for value in item[0]])
-    names = [each.name for each in cell_settings(trials)]
     rows = [dict(zip(by, key, strict=True)) | _row(group, names, SCORES[metric]) for key, group in ordered]
     return to_table(rows, schema)
 
 
 def _grouped(
-    study: Study, trials: pa.Table, by: Sequence[str], planned: Mapping[str | Waiting, Trial], score: str
+    trials: pa.Table,
+    by: Sequence[str],
+    names: Sequence[str],
+    score: str,
+    catalogue: Catalogue,
+    planned: Iterable[PlannedTrial],
 ) -> dict[tuple[Any, ...], _Group]:
-    names = [each.name for each in cell_settings(trials)]
+    """Group the finished and the planned trials by the settings `by`; `names` are the settings of a cell."""
     groups: dict[tuple[Any, ...], _Group] = {}
 
-    def group_of(settings: Settings) -> _Group:
+    def group_of(settings: Mapping[str, Any]) -> _Group:
         group = groups.setdefault(tuple(settings[name] for name in by), _Group())
         group.cells[tuple(settings[name] for name in names)] = None
         return group
 
-    done = set(study.trials["trial_id"].to_pylist())
-    finished = _finished(trials, [*names, *WITHIN], [*dict.fromkeys([*COLUMNS, score])], study.catalogue)
-    for settings, row in finished:
-        group_of(settings).rows.append(row)
-    failed = failed_trials(study.store, done)
-    for key, trial in planned.items():
-        if key not in done:
-            group = group_of({**dict.fromkeys(names), **_settings(trial)})
+    columns = [*names, *WITHIN]
+    values = zip(*hashable_columns(trials.select(columns)), strict=True)
+    rows = trials.select([*dict.fromkeys([*COLUMNS, score])]).to_pylist()
+    for settings, row, config in zip(values, rows, trials["config"].to_pylist(), strict=True):
+        known = dict(zip(columns, settings, strict=True)) | {VARIANT.name: variant(config, catalogue)}
+        group_of(known).rows.append(row)
+    for each in planned:
+        if each.state is not TrialState.DONE:
+            group = group_of({**dict.fromkeys(names), **_settings(each.trial)})
             group.num_missing += 1
-            group.num_failed += key in failed
+            group.num_failed += each.state is TrialState.FAILED
     return groups
 
 
-def _finished(
-    trials: pa.Table, names: Sequence[str], columns: Sequence[str], catalogue: Catalogue
-) -> Iterator[tuple[Settings, dict[str, Any]]]:
-    settings = zip(*(map(_comparable, trials[name].to_pylist()) for name in names), strict=True)
-    rows = zip(*(trials[name].to_pylist() for name in columns), strict=True)
-    for values, row, config in zip(settings, rows, trials["config"].to_pylist(), strict=True):
-        known = dict(zip(names, values, strict=True)) | {VARIANT.name: variant(config, catalogue)}
-        yield known, dict(zip(columns, row, strict=True))
-
-
-def _asked_here(store: Store, trials: pa.Table) -> dict[str | Waiting, Trial]:
-    """Return the trials that the sweeps run on this store ask for.
+def _planned_by_store(store: Store) -> dict[str | Trial, PlannedTrial]:
+    """Return the trials of all sweeps that were run on a store.
 
     Sweeps with the user's own code are left out: looking at results must not run code from a store.
     """
-    found: dict[str | Waiting, Trial] = {}
+    found: dict[str | Trial, PlannedTrial] = {}
     for values in store.list_json("sweeps").values():
-        if values.get("code") or values["scale"] not in SCALES:
-            continue
-        try:
-            matches = parse_where(values["where"]).matches
-            asked = _asked(values["sweeps"], SCALES[values["scale"]], trials)
-        except OrchError:
-            continue  # the sweep or a setting no longer exists
-        found |= {key: trial for key, trial in asked.items() if matches(trial)}
+        if not values.get("code"):
+            with contextlib.suppress(OrchError):  # the sweep, its scale or a setting no longer exists
+                found |= _planned(store, values["sweeps"], values["scale"], values["where"])
     return found
 
 
-def _asked(
-    sweeps: Sequence[str], scale: Scale, trials: pa.Table, catalogue: Catalogue = BUILT_IN
-) -> dict[str | Waiting, Trial]:
-    """Return the trials of these sweeps by id; a trial that waits for its learning rate has no id yet."""
-    expansion = expand(sweeps, scale, Results.of_table(trials), catalogue)
-    found: dict[str | Waiting, Trial] = {each.id: each.trial for each in expansion.trials.values()}
-    return found | {waiting: waiting.trial for waiting in expansion.waiting if waiting.trial is not None}
+def _planned(
+    store: Store, sweeps: Sequence[str], scale: str, where: Collection[str], catalogue: Catalogue = BUILT_IN
+) -> dict[str | Trial, PlannedTrial]:
+    """Return the trials of these sweeps by id; a trial without an id, which waits for others, is its own key."""
+    plan = make_plan(sweeps, scale, where, store, catalogue=catalogue)
+    return {each.id or each.trial: each for each in plan.trials}
 
 
 def _settings(trial: Trial) -> dict[str, Any]:
+    """Return the values of a trial in the columns of a table of trials."""
     found = to_dict(trial) | to_dict(trial.task) | to_dict(trial.model)
     found |= {"task": trial.task.name, "model": trial.model.name, VARIANT.name: trial.model.summary}
     found |= {"task_revision": trial.task.revision, "model_revision": trial.model.revision}
     found |= {"trainer_revision": TRAINER_REVISION}
-    return {name: _comparable(value) for name, value in found.items()}
-
-
-def _comparable(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in found.items()}
 
 
 def _row(group: _Group, names: Sequence[str], score: str) -> dict[str, Any]:

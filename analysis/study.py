@@ -48,7 +48,7 @@ class Study:
 
     @property
     def attempts(self) -> pa.Table:
-        """A row when a trial starts and one when it ends, with what went wrong."""
+        """A row when an attempt at a trial starts and one when it ends, with its error if it failed."""
         return self._stored("attempts")
 
     @property
@@ -75,7 +75,7 @@ class Study:
         return Board.read(self.store, SCALES[scale])
 
     def comparison(self, scale: str = LAPTOP.name) -> list[Comparison]:
-        """Return every published number that a scale plans trials for, with ours beside it."""
+        """Return every published number that a scale plans trials for, compared with ours."""
         return compare(self.board(scale))
 
     def reproduction(self, scale: str = PAPER.name, split: str = OOD, tolerance: float = TOLERANCE) -> Reproduction:
@@ -125,8 +125,8 @@ class Study:
         if taken:
             raise InvalidQuery(f"the name {taken[0]} is taken by a view: give the table another")
         views = {name: functools.partial(self.view, name, scale) for name in VIEWS}
-        handed = {name: functools.partial(_with_columns, table) for name, table in tables.items()}
-        return run(sql, views | handed)
+        given = {name: functools.partial(_all_columns, table) for name, table in tables.items()}
+        return run(sql, views | given)
 
     def view(self, name: str, scale: str = LAPTOP.name, columns: Collection[str] | None = None) -> pa.Table:
         """Return a view by name; with `columns`, a stored table is read with only these columns."""
@@ -153,7 +153,8 @@ def view_schema(name: str) -> pa.Schema:
     return {"published": PUBLISHED, "plan": PLAN, "comparison": COMPARISON}.get(name) or SCHEMAS[name]
 
 
-def _with_columns(table: pa.Table, columns: Collection[str] | None) -> pa.Table:
+def _all_columns(table: pa.Table, columns: Collection[str] | None) -> pa.Table:
+    """Return a table that is in memory, with all columns, whichever are asked for."""
     return table
 
 

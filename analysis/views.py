@@ -16,9 +16,9 @@ _TEXTS = pa.list_(pa.field("element", pa.string()))
 _CELL = (
     # Not `table`, which SQL would want in quotes.
     column("table_name", pa.string(), "the published table"),
-    column("title", pa.string(), "what that table is about"),
-    column("statistic", pa.string(), "what its numbers are, of several runs"),
-    column("sweep", pa.string(), "the sweep whose trials stand beside it"),
+    column("title", pa.string(), "title of that table"),
+    column("statistic", pa.string(), "how its numbers summarise several runs"),
+    column("sweep", pa.string(), "the sweep whose trials are compared with it"),
     column("task", pa.string(), "name of the task"),
     column("model", pa.string(), "name of the model"),
     column("variant", pa.string(), "the model's variant as the table calls it: block size, layers or rank"),
@@ -29,12 +29,15 @@ _CELL = (
     column("split", pa.string(), "what was measured: validation, or ood at the length of the test"),
 )
 
+_OF_KEY = ("task", "model", "variant", "modulus")
+_COUNTS = ("num_seeds", "num_planned", "num_done", "num_failed", "num_diverged")
+
 PUBLISHED = pa.schema([*_CELL, column("accuracy", pa.float64(), "the published accuracy; 0 is chance, 1 is perfect")])
 
 COMPARISON = pa.schema(
     [
         *_CELL,
-        column("reading", pa.string(), "which of several cells of ours this is, where the paper leaves that open"),
+        column("reading", pa.string(), "name of our cell, where the paper leaves open which of several is meant"),
         column("published", pa.float64(), "the published accuracy; 0 is chance, 1 is perfect"),
         column("ours", pa.float64(), "our best over learning rates and seeds, as in the paper; null if there is none"),
         column("difference", pa.float64(), "ours less the published accuracy"),
@@ -48,9 +51,9 @@ COMPARISON = pa.schema(
         column("num_failed", pa.int64(), "trials whose last attempt went wrong"),
         column("num_diverged", pa.int64(), "finished trials that diverged"),
         column("status", pa.string(), "complete, partial, failed or missing"),
-        column("remark", pa.string(), "what a reader must know beside the number; empty if all is in order"),
-        column("repeats", pa.string(), "the table that has the same number before: then this one does not count again"),
-        column("trial_ids", _TEXTS, "the trials it rests on, finished or not"),
+        column("remark", pa.string(), "unfinished, failed or diverged trials; empty if there are none"),
+        column("repeats", pa.string(), "an earlier table with the same number, which then counts only there"),
+        column("trial_ids", _TEXTS, "the trials of the cell, finished or not"),
     ]
 )
 
@@ -63,20 +66,20 @@ PLAN = pa.schema(
         column("task", pa.string(), "name of the task"),
         column("modulus", pa.int64(), "modulus of the task, or number of states"),
         column("learning_rate", pa.float64(), "Adam's learning rate; null while it is not known"),
-        column("init_seed", pa.int64(), "draws the initial parameters"),
+        column("init_seed", pa.int64(), "seed of the initial parameters"),
         column("state", pa.string(), "done, failed, to do or waiting"),
-        column("seconds", pa.float64(), "how long it should take on one device; 0 for what is done"),
-        column("basis", pa.string(), "what that estimate rests on: measured, scaled or assumed"),
+        column("seconds", pa.float64(), "estimated time on one device; 0 for a finished trial"),
+        column("basis", pa.string(), "basis of that estimate: measured, scaled or assumed"),
     ]
 )
 
 TALLIES = pa.schema(
     [
-        column("table", pa.string(), "the published table; what several have counts in the first of them"),
+        column("table", pa.string(), "the published table; a number in several tables counts in the first"),
         column("published", pa.int64(), "distinct published numbers"),
-        column("attempted", pa.int64(), "with every learning rate trained to its end, or learned as published"),
+        column("attempted", pa.int64(), "numbers with every learning rate trained to its end, or learned as published"),
         column("within", pa.int64(), "attempted, and ours differs by no more than the tolerance"),
-        column("within_learned", pa.int64(), "of those within, how many are published at 0.95 or more"),
+        column("within_learned", pa.int64(), "within, and published at 0.95 or more"),
         column("better", pa.int64(), "attempted, and ours is better by more"),
         column("worse", pa.int64(), "attempted, and ours is worse by more"),
         column("begun", pa.int64(), "some trials are finished, but too few to count as attempted"),
@@ -85,21 +88,21 @@ TALLIES = pa.schema(
 
 REPRODUCED = pa.schema(
     [
-        column("outcome", pa.string(), "within, better or worse; begun, if it is short of its budget or diverged"),
-        column("table", pa.string(), "the published table; of several that have the number, the first"),
-        *(each for each in _CELL if each.name in ("task", "model", "variant", "modulus")),
+        column("outcome", pa.string(), "within, better or worse; begun if its budget is not spent or it diverged"),
+        column("table", pa.string(), "the published table; the first of several with the number"),
+        *(each for each in _CELL if each.name in _OF_KEY),
         column("additive", pa.string(), "what the recurrence adds; null if nothing"),
         column("train_examples", pa.int64(), "size of the fixed training set; null for fresh samples at every step"),
         column("train_length", pa.int64(), "inputs in a sample of that set"),
-        column("reading", pa.string(), "which of several cells of ours this is, where the paper leaves that open"),
+        column("reading", pa.string(), "name of our cell, where the paper leaves open which of several is meant"),
         column("published", pa.float64(), "the published accuracy; 0 is chance, 1 is perfect"),
-        column("also", pa.string(), "other values that the paper gives the number; null if there are none"),
+        column("also", pa.string(), "other values that the paper gives for the number; null if there are none"),
         column("ours", pa.float64(), "our best over learning rates and seeds, as in the paper"),
         column("difference", pa.float64(), "ours less the published accuracy"),
-        column("learning_rate", pa.float64(), "of the best trial"),
-        column("steps_trained", pa.int64(), "of the best trial"),
+        column("learning_rate", pa.float64(), "learning rate of the best trial"),
+        column("steps_trained", pa.int64(), "training steps of the best trial"),
         column("stop_reason", pa.string(), "why the best trial ended"),
-        column("trials", pa.string(), "all finished trials that it rests on, the best first"),
+        column("trials", pa.string(), "all finished trials of the cell, the best first"),
     ]
 )
 
@@ -157,10 +160,7 @@ def _reproduced(cell: Reproduced) -> dict[str, Any]:
     return {
         "outcome": cell.outcome,
         "table": cell.table,
-        "task": key.task,
-        "model": key.model,
-        "variant": key.variant,
-        "modulus": key.modulus,
+        **{name: getattr(key, name) for name in _OF_KEY},
         "additive": None if key.additive == "none" else key.additive,
         "train_examples": key.train_examples or None,
         "train_length": key.train_length if key.train_examples else None,
@@ -169,9 +169,7 @@ def _reproduced(cell: Reproduced) -> dict[str, Any]:
         "also": ", ".join(f"{number.accuracy:g} in {number.table}" for number in others) or None,
         "ours": each.ours,
         "difference": each.difference,
-        "learning_rate": best["learning_rate"],
-        "steps_trained": best["steps_trained"],
-        "stop_reason": best["stop_reason"],
+        **{name: best[name] for name in ("learning_rate", "steps_trained", "stop_reason")},
         "trials": " ".join(row["trial_id"] for row in each.finished),
     }
 
@@ -183,23 +181,14 @@ def _cell(number: PublishedCell) -> dict[str, Any]:
 
 
 def _comparison(each: Comparison) -> dict[str, Any]:
-    summary, score = each.summary, each.score
-    return _cell(each.published) | {
+    return {
+        **_cell(each.published),
+        **{name: getattr(each.summary, name) for name in ("learning_rate", *_COUNTS, "status", "remark")},
+        **{name: each.score and getattr(each.score, name) for name in ("best_trial", "mean", "spread")},
         "reading": each.reading,
         "published": each.published.accuracy,
         "ours": each.ours,
         "difference": each.difference,
-        "best_trial": score and score.best_trial,
-        "learning_rate": summary.learning_rate,
-        "mean": score and score.mean,
-        "spread": score and score.spread,
-        "num_seeds": summary.num_seeds,
-        "num_planned": summary.num_planned,
-        "num_done": summary.num_done,
-        "num_failed": summary.num_failed,
-        "num_diverged": summary.num_diverged,
-        "status": summary.status,
-        "remark": summary.remark,
         "repeats": each.repeats and each.repeats.table,
         "trial_ids": each.trial_ids,
     }

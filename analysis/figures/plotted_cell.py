@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from orch.analysis.board import Board, BoardCell
+from orch.analysis.differing_settings import describe_settings, differing_settings
 from orch.analysis.figures.figure import require_results
 from orch.analysis.figures.style import distinct_looks
 from orch.core.settings import to_dict
@@ -59,27 +60,22 @@ def _variant(cell: Cell) -> str:
     return cell.variant or cell.example.model.table_variant
 
 
-def _labels(cells: Sequence[Cell], aside: Collection[str]) -> list[str]:
-    """Return each model's name, followed by the settings that distinguish it from others in its panel."""
-    names = []
-    alike: dict[tuple[str, str, int], list[dict[str, Any]]] = defaultdict(list)
-    for cell in cells:
-        name = ", ".join(part for part in (cell.example.model.title_of(_variant(cell)), cell.reading) if part)
-        names.append(name)
-        alike[name, cell.example.task.name, cell.example.task.modulus].append(_settings(cell, aside))
+def _labels(cells: Sequence[Cell], ignored: Collection[str]) -> list[str]:
+    """Return each model's name, followed by the settings that distinguish it from others in a panel of the figure."""
+    names = [", ".join(filter(None, (cell.example.model.title_of(_variant(cell)), cell.reading))) for cell in cells]
+    settings = [_settings(cell, ignored) for cell in cells]
+    panels = [(cell.example.task.name, cell.example.task.modulus) for cell in cells]
+    in_panel = differing_settings(zip(zip(names, panels, strict=True), settings, strict=True))
     differing: dict[str, set[str]] = defaultdict(set)
-    for (name, *_), group in alike.items():
-        keys = {key for settings in group for key in settings}
-        differing[name] |= {key for key in keys if len({str(settings.get(key)) for settings in group}) > 1}
-    labels = []
-    for name, cell in zip(names, cells, strict=True):
-        settings = _settings(cell, aside)
-        words = (f"{key.replace('_', ' ')} {settings.get(key)}" for key in sorted(differing[name]))
-        labels.append(", ".join([name, *words]))
-    return labels
+    for (name, _), setting_names in in_panel.items():
+        differing[name].update(setting_names)
+    return [
+        ", ".join(filter(None, (name, describe_settings(each, sorted(differing[name])))))
+        for name, each in zip(names, settings, strict=True)
+    ]
 
 
-def _settings(cell: Cell, aside: Collection[str]) -> dict[str, Any]:
+def _settings(cell: Cell, ignored: Collection[str]) -> dict[str, Any]:
     trial = cell.example
     settings = to_dict(trial) | to_dict(trial.model) | to_dict(trial.task)
-    return {name: value for name, value in settings.items() if name not in aside}
+    return {name: value for name, value in settings.items() if name not in ignored}

@@ -15,36 +15,37 @@ from orch.analysis.claims.condition import FAILED
 from orch.analysis.comparison import Comparison
 from orch.analysis.figures import Drawing, Gallery, svg_element
 from orch.analysis.html_templates import open_templates
-from orch.analysis.published import OOD, TABLES, VALIDATION
+from orch.analysis.published import OOD, VALIDATION, tables_of
 from orch.analysis.report.collect import CellResult, Origin, StudyReport, SweepResult
-from orch.analysis.reproduction import Reproduction, TableTally, reproduction
+from orch.analysis.reproduction import Reproduction, reproduction
 from orch.analysis.tables import render, stylesheet
+from orch.analysis.views import tally_table
 from orch.running.progress import duration
 from orch.store.bundled import BUNDLED
 from orch.sweeps.selection import LEARNED
 
 MOST_IDS = 12
-"""Trial ids that are listed for each kind of failure."""
+"""Number of trial ids that are listed for each kind of failure."""
 
 
-class Section(NamedTuple):
+class PageSection(NamedTuple):
     key: str
     """The id that the page's links lead to."""
     title: str
     content: Markup
 
 
-class Look(NamedTuple):
-    """How a verdict is shown."""
+class VerdictMark(NamedTuple):
+    """The symbol of a verdict and its style class."""
 
     symbol: str
     style: str
 
 
-LOOKS = {
-    Verdict.SUPPORTED: Look("✓", "good"),
-    Verdict.CONTRADICTED: Look("✗", "bad"),
-    Verdict.NOT_ENOUGH: Look("–", "soft"),
+VERDICT_MARKS = {
+    Verdict.SUPPORTED: VerdictMark("✓", "good"),
+    Verdict.CONTRADICTED: VerdictMark("✗", "bad"),
+    Verdict.NOT_ENOUGH: VerdictMark("–", "soft"),
 }
 
 
@@ -56,7 +57,7 @@ def page(report: StudyReport, gallery: Gallery) -> str:
 
 
 def reproduction_section(comparisons: Sequence[Comparison]) -> Markup:
-    """Write how many published numbers are met, by table, for both lengths of test."""
+    """Write how many published numbers are met, by table, for both splits."""
     found = [reproduction(comparisons, split) for split in (OOD, VALIDATION)]
     return _fill("reproduction", reproductions=[(each, _tally_rows(each)) for each in found if each.cells])
 
@@ -64,12 +65,7 @@ def reproduction_section(comparisons: Sequence[Comparison]) -> Markup:
 @cache
 def _templates() -> Environment:
     templates = open_templates("orch.analysis.report")
-    templates.filters |= {
-        "cell_row": _cell_row,
-        "minute": _minute,
-        "svg": _svg,
-        "thousands": _thousands,
-    }
+    templates.filters |= {"cell_row": _cell_row, "minute": _minute, "svg": _svg, "thousands": _thousands}
     return templates
 
 
@@ -77,24 +73,23 @@ def _fill(template: str, **values: Any) -> Markup:
     return Markup(_templates().get_template(f"{template}.html.j2").render(values))
 
 
-def _sections(report: StudyReport, gallery: Gallery) -> Iterator[Section]:
+def _sections(report: StudyReport, gallery: Gallery) -> Iterator[PageSection]:
     if report.claims:
-        yield Section("claims", "The paper's claims", _claims(report.claims))
+        yield PageSection("claims", "The paper's claims", _claims(report.claims))
     if report.comparisons:
         title = "How far the published numbers are met"
-        yield Section("numbers", title, reproduction_section(report.comparisons))
+        yield PageSection("numbers", title, reproduction_section(report.comparisons))
 
     def paper_tables(sweep: SweepResult) -> list[Markup]:
-        names = [name for name, table in TABLES.items() if table.sweep == sweep.name]
-        return [Markup(render(name, report.comparisons, report.scale, "html")) for name in names]
+        return [Markup(render(name, report.comparisons, report.scale, "html")) for name in tables_of([sweep.name])]
 
     results = _fill("sweeps", sweeps=report.sweeps, gallery=gallery, paper_tables=paper_tables)
-    yield Section("results", "Results by sweep", results)
-    yield Section("failures", "Failures", _fill("failures", failures=report.failures, most_ids=MOST_IDS))
+    yield PageSection("results", "Results by sweep", results)
+    yield PageSection("failures", "Failures", _fill("failures", failures=report.failures, most_ids=MOST_IDS))
     rows = [_origin_row(origin) for origin in report.origins]
-    yield Section("provenance", "What it ran on", _fill("provenance", rows=rows))
+    yield PageSection("provenance", "What it ran on", _fill("provenance", rows=rows))
     reproduce = _fill("reproduce", report=report, best_trial_rows=_best_trial_rows, bundled=BUNDLED)
-    yield Section("reproduce", "Every number and how to get it again", reproduce)
+    yield PageSection("reproduce", "Every number and how to get it again", reproduce)
 
 
 def _claims(claims: Sequence[ClaimsAtScale]) -> Markup:
@@ -103,7 +98,7 @@ def _claims(claims: Sequence[ClaimsAtScale]) -> Markup:
         claims=claims,
         learned=LEARNED,
         failed=FAILED,
-        looks=LOOKS,
+        marks=VERDICT_MARKS,
         verdict_text=verdict_text,
         evidence_text=evidence_text,
     )
@@ -123,27 +118,18 @@ def _facts(report: StudyReport) -> Iterator[tuple[str, str]]:
 
 
 def _tally_rows(found: Reproduction) -> list[list[str]]:
-    def row(tally: TableTally) -> list[str]:
-        counts = (
-            *(tally.num_published, tally.num_attempted, tally.num_within, tally.num_within_learned),
-            *(tally.num_better, tally.num_worse, tally.num_begun),
-        )
-        return [tally.table, *map(_thousands, counts)]
-
-    return [row(tally) for tally in (*found.tallies, found.total)]
+    rows = (row.values() for row in tally_table(found).to_pylist())
+    return [[table, *map(_thousands, counts)] for table, *counts in rows]
 
 
 def _cell_row(each: CellResult) -> list[str]:
-    """Describe a cell by our own reading of its trials."""
-    trial, summary = each.cell.example, each.summary
-    names = [
-        trial.model.title_of(each.cell.variant),
-        trial.task.title_of(trial.task.modulus),
-        each.settings,
-    ]
+    """Return a row about a cell, by our own reading of its trials."""
+    cell, summary = each.joined.cell, each.joined.summary
+    trial = cell.example
+    names = [trial.model.title_of(cell.variant), trial.task.title_of(trial.task.modulus), each.settings]
     if summary.scores is None:
         return [*names, "", "", "", "", "", summary.remark]
-    far, near = summary.scores["ood"], summary.scores["validation"]
+    far, near = summary.scores[OOD], summary.scores[VALIDATION]
     spread = "" if far.spread is None else f" ± {far.spread:.2f}"
     numbers = [f"{far.mean:.2f}{spread}", str(summary.num_seeds), f"{far.best:.2f}", f"{near.mean:.2f}"]
     return [*names, *numbers, f"{summary.learning_rate:g}", summary.remark]
@@ -151,9 +137,9 @@ def _cell_row(each: CellResult) -> list[str]:
 
 def _best_trial_rows(sweep: SweepResult) -> list[list[str]]:
     return [
-        [*_cell_row(each)[:6], each.summary.scores["ood"].best_trial]
+        [*_cell_row(each)[:6], scores[OOD].best_trial]
         for each in sweep.cells
-        if each.summary.scores is not None
+        if (scores := each.joined.summary.scores) is not None
     ]
 
 

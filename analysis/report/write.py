@@ -1,16 +1,10 @@
-"""Reports as files. Each is written aside and renamed, so that a file is never half written."""
+"""Files of a report: its text, and its figures."""
 
 from pathlib import Path
 
 from orch.analysis.figures import Gallery, save
-from orch.analysis.report.collect import StudyReport
-from orch.analysis.report.page import page
 from orch.core.atomic_write import write_atomically
 from orch.core.errors import OrchError
-
-
-def write_page(path: Path, report: StudyReport, gallery: Gallery) -> None:
-    write_text(path, page(report, gallery))
 
 
 def write_figures(folder: Path, gallery: Gallery) -> int:
@@ -26,6 +20,7 @@ def write_figures(folder: Path, gallery: Gallery) -> int:
 
 
 def write_text(path: Path, text: str) -> None:
+    """Write a text to a file, which is never half written."""
     try:
         write_atomically(path, text.encode())
     except OSError as error:

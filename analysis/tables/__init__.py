@@ -1,9 +1,9 @@
-"""The paper's tables, with ours and the published value side by side.
+"""The paper's tables, with our numbers and the published ones.
 
-`layout` decides once where everything stands; `terminal`, `markdown`, `latex` and `html` each write it down.
+`layout` arranges a table once; `terminal`, `markdown`, `latex` and `html` each render that layout.
 """
 
-from orch.analysis.tables.check import disagreement_rows
+from orch.analysis.tables.disagreement_rows import disagreement_rows
 from orch.analysis.tables.entries import READINGS
 from orch.analysis.tables.html import stylesheet
 from orch.analysis.tables.layout import PaperTable, lay_out

@@ -10,24 +10,28 @@ Label = Callable[[PublishedCell], str]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Axes:
+    """The labels of a table's rows and columns, computed from its numbers."""
+
     headings: tuple[str, ...]
     """Headings over the labels of the rows."""
     labels: Callable[[PublishedCell, str], tuple[str, ...]]
-    """Returns the labels of a number's row, given how our settings read the paper."""
+    """Returns the labels of a number's row, given the name of our reading of the paper."""
     section: Label
     """Returns the section that a number's row belongs to."""
     group: Label
     """Returns the heading of the columns that a number's column belongs to."""
     columns: str
-    """What the columns of a group differ in."""
+    """Name of what distinguishes the columns of a group, such as the modulus."""
     column: Label
 
 
 def split_name(number: PublishedCell) -> str:
+    """Return the heading of the split that a number is about."""
     return {VALIDATION: "Validation, length 2–10", OOD: f"Length {TABLES[number.table].test_length}"}[number.split]
 
 
 def additive_name(additive: str) -> str:
+    """Return the name of additive terms, with spaces."""
     return additive.replace("+", " + ")
 
 

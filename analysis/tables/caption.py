@@ -1,4 +1,4 @@
-"""The caption and the notes of a table: its statistics, and what a reader must know before trusting it."""
+"""The caption of a table, with the published statistic and ours, and the notes below it."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -9,7 +9,7 @@ from orch.analysis.tables.entries import DIFFERENCE, TableStyle
 from orch.sweeps.scales import Scale
 
 
-def caption(comparisons: Sequence[Comparison], scale: Scale, reading: TableStyle) -> str:
+def caption(comparisons: Sequence[Comparison], scale: Scale, style: TableStyle) -> str:
     """Return the caption, which names the published statistic and ours."""
     table = TABLES[comparisons[0].published.table]
     counts = sorted({each.summary.num_planned for each in comparisons})
@@ -18,11 +18,11 @@ def caption(comparisons: Sequence[Comparison], scale: Scale, reading: TableStyle
     length = f" at length {table.test_length}" if one_length else ""
     return (
         f"Accuracy{length}, where 0 is chance and 1 perfect. Published: {table.statistic}."
-        f" Ours, at {scale.name} scale ({scale.about}): {reading.statistic.format(trials=trials)}."
+        f" Ours, at {scale.name} scale ({scale.about}): {style.statistic.format(trials=trials)}."
     )
 
 
-def notes(comparisons: Sequence[Comparison], scale: Scale, reading: TableStyle, tolerance: float) -> Iterator[str]:
+def notes(comparisons: Sequence[Comparison], scale: Scale, style: TableStyle, tolerance: float) -> Iterator[str]:
     """Yield the notes below a table, each a sentence or more."""
     name = comparisons[0].published.table
     if TABLES[name].note:
@@ -36,17 +36,15 @@ def notes(comparisons: Sequence[Comparison], scale: Scale, reading: TableStyle, 
     yield from _published_again(comparisons)
     if left_out := [*_columns_left_out(name, comparisons), *_rows_left_out(name, comparisons)]:
         yield f"Not planned at {scale.name} scale, and left out: {'; '.join(left_out)}."
-    if DIFFERENCE in reading.lines:
+    if DIFFERENCE in style.lines:
         yield f"Differences beyond {tolerance:g} are bold."
 
 
 def _published_again(comparisons: Iterable[Comparison]) -> Iterator[str]:
-    again = {each.published: each.also for each in comparisons if each.also}
+    again = {each.published: each for each in comparisons if each.also}
     if again:
-        tables = ", ".join(dict.fromkeys(number.table for numbers in again.values() for number in numbers))
-        num_other = sum(
-            any(number.accuracy != published.accuracy for number in numbers) for published, numbers in again.items()
-        )
+        tables = ", ".join(dict.fromkeys(number.table for each in again.values() for number in each.also))
+        num_other = sum(bool(each.other_values) for each in again.values())
         values = f"{num_other:,} of them with another value" if num_other else "all with the same value"
         yield (
             f"{len(again):,} of these numbers are published elsewhere too ({tables}), {values}: each counts once in"

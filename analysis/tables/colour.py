@@ -1,6 +1,6 @@
 """Accuracies as colours from pale to deep, fit for print, for colour-blind readers and for light and dark pages.
 
-Lightness alone tells low from high, so a grey copy reads the same; hue only helps. On a dark page the ramp starts from
+Lightness alone distinguishes low from high, so a grey copy reads the same. On a dark page the ramp starts from
 the page's darkness instead. The text on a colour is black or white, whichever is easier to read.
 """
 

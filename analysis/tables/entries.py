@@ -1,4 +1,4 @@
-"""The texts in a cell: our number by the paper's reading or by our own, beside the published value."""
+"""The texts in a cell: our number, by the paper's reading or by our own, and the published value."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,17 +25,17 @@ class TableEntry:
     """A cell as texts, the same for every rendering."""
 
     value: float | None
-    """The accuracy that sets the cell's colour; None if there is none of ours."""
+    """The accuracy that sets the cell's colour; None if we have no result."""
     lines: tuple[str, ...]
     """The texts that `TableStyle.lines` names; the first is ours."""
     marks: str = ""
-    """Marks beside ours, explained by `LEGEND`."""
+    """Marks on our number, explained by `LEGEND`."""
     marks_published: str = ""
-    """Marks beside the published value, explained by `LEGEND`."""
+    """Marks on the published value, explained by `LEGEND`."""
     also: str = ""
     """Other values that the paper gives for the same number."""
     beyond: bool = False
-    """Whether the difference is beyond the tolerance."""
+    """True if the difference is beyond the tolerance."""
     tooltip: str = ""
     """Everything known about the cell, in a few sentences."""
 
@@ -52,10 +52,12 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TableStyle:
+    """The texts that a reading of our trials shows in each cell."""
+
     lines: tuple[str, ...]
     """Names of the texts in a cell, ours first."""
     statistic: str
-    """How our number is computed from `{trials}`."""
+    """The words for how our number is computed, with `{trials}` for the number of trials."""
     texts: Callable[[Comparison, Score], tuple[str, ...]]
     """Returns the texts of a cell that has a score."""
     value: Callable[[Score], float]
@@ -91,30 +93,28 @@ READINGS: dict[str, TableStyle] = {
 }
 
 
-def entry_of(comparison: Comparison | None, reading: TableStyle, tolerance: float) -> TableEntry:
+def entry_of(comparison: Comparison | None, style: TableStyle, tolerance: float) -> TableEntry:
     """Return the cell of a comparison, or the cell of a number that is not planned if there is no comparison."""
     if comparison is None:
-        return TableEntry(None, (NOT_PLANNED, *("" for _ in reading.lines[1:])))
+        return TableEntry(None, (NOT_PLANNED, *("" for _ in style.lines[1:])))
     published, summary = comparison.published, comparison.summary
-    others = list(dict.fromkeys(number.accuracy for number in comparison.also if number.accuracy != published.accuracy))
-    same = len(comparison.also) > 0 and not others
-    score = comparison.score
+    others, score = comparison.other_values, comparison.score
     if score is None:
         mark = FAILED if summary.status is CellStatus.FAILED else MISSING
-        texts = tuple(decimals(published.accuracy) if name == PUBLISHED else "" for name in reading.lines)
+        texts = tuple(decimals(published.accuracy) if name == PUBLISHED else "" for name in style.lines)
         lines = (mark, *texts[1:])
     else:
-        lines = reading.texts(comparison, score)
+        lines = style.texts(comparison, score)
     marks = [
         (PARTIAL, summary.status is CellStatus.PARTIAL),
         (DIVERGED, summary.num_diverged > 0),
         (SOME_FAILED, summary.num_failed > 0 and score is not None),
     ]
     return TableEntry(
-        value=None if score is None else reading.value(score),
+        value=None if score is None else style.value(score),
         lines=lines,
         marks="".join(mark for mark, applies in marks if applies),
-        marks_published=TWICE if same else "",
+        marks_published=TWICE if comparison.also and not others else "",
         also=f"also {', '.join(map(decimals, others))}" if others else "",
         beyond=is_beyond(comparison, tolerance),
         tooltip=_tooltip(comparison),

@@ -16,9 +16,10 @@ _PACKAGE = "orch.analysis.tables"
 
 
 class RowLabel(NamedTuple):
+    """A label that spans one or more rows."""
+
     text: str
     num_rows: int
-    """How many rows it stands beside."""
 
 
 def stylesheet() -> str:
@@ -35,7 +36,7 @@ def _ramp_styles(ramp: Ramp) -> Iterator[str]:
 
 
 def render_html(table: PaperTable, details: PaperTable | None = None) -> str:
-    """Write a table as HTML; `details`, the same table by another reading, is folded away beneath."""
+    """Write a table as HTML; `details`, the same table by another reading, is folded away below it."""
     template = open_templates(_PACKAGE).get_template("paper_table.html.j2")
     return template.render(
         table=table,
@@ -48,23 +49,24 @@ def render_html(table: PaperTable, details: PaperTable | None = None) -> str:
 
 
 def paragraph(text: str) -> str:
+    """Return a text as a paragraph of notes."""
     return Markup('<p class="notes">{}</p>').format(text)
 
 
 def row_labels(section: Section, place: int) -> list[RowLabel]:
-    """Return the labels of a row, without those that reach down from the row above. The last label never does."""
+    """Return the labels of a row, without those that span it from a row above. The last label never spans rows."""
     row, below = section.rows[place], section.rows[place:]
     above = section.rows[place - 1].labels if place else ()
     labels = []
     for end, text in enumerate(row.labels[:-1], start=1):
         if above[:end] != row.labels[:end]:
-            alike = takewhile(row.labels[:end].__eq__, (other.labels[:end] for other in below))
-            labels.append(RowLabel(text, len(list(alike))))
+            same = takewhile(row.labels[:end].__eq__, (other.labels[:end] for other in below))
+            labels.append(RowLabel(text, len(list(same))))
     return [*labels, RowLabel(row.labels[-1], 1)]
 
 
 def small_lines(table: PaperTable, entry: TableEntry) -> list[list[Piece]]:
-    """Return the texts beneath ours, up to two on a line; the published value begins a line."""
+    """Return the texts below our number, up to two on a line; the published value begins a line."""
     lines: list[list[Piece]] = [[]]
     for piece in table.pieces(entry)[1:]:
         if piece.name == PUBLISHED or len(lines[-1]) == 2:

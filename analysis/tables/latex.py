@@ -16,7 +16,7 @@ PREAMBLE = """\
 """
 
 MOST_LINES = 50
-"""Lines of a float, besides its head and caption, that fit on a page of an article."""
+"""Lines of a float that fit on a page of an article, not counting its head and caption."""
 
 _SPECIAL = {
     "\\": r"\textbackslash{}",
@@ -44,19 +44,21 @@ _SPECIAL = {
 
 
 def render_latex(table: PaperTable) -> str:
+    """Write a table as one or more floats."""
     pages = [(section.heading, rows) for section in table.sections for rows in _pages(table, section)]
     return "\n".join(_float(table, heading, rows, place, len(pages)) for place, (heading, rows) in enumerate(pages))
 
 
 def paragraph(text: str) -> str:
+    """Return a text as a paragraph without indentation."""
     return rf"\noindent {escape(text)}"
 
 
 def _pages(table: PaperTable, section: Section) -> list[list[TableRow]]:
     """Split a section's rows into pages, without separating the rows of one model."""
     pages: list[list[TableRow]] = [[]]
-    for _, alike in groupby(section.rows, key=lambda row: row.labels[0]):
-        rows = list(alike)
+    for _, group in groupby(section.rows, key=lambda row: row.labels[0]):
+        rows = list(group)
         if pages[-1] and sum(len(_stacks(table, row)[0]) for row in [*pages[-1], *rows]) > MOST_LINES:
             pages.append([])
         pages[-1] += rows
@@ -104,7 +106,7 @@ def _head(table: PaperTable) -> Iterator[str]:
 
 
 def _lines(table: PaperTable, row: TableRow, space: bool) -> Iterator[str]:
-    """Write a row: its labels stand above each other, as the texts of its cells do."""
+    """Write a row, with its labels above each other like the texts of its cells."""
     if space:
         yield r"\addlinespace[2pt]"
     for line in zip(*_stacks(table, row), strict=True):

@@ -1,4 +1,4 @@
-"""The layout of a published table with our numbers beside it, shared by all renderings."""
+"""The layout of a published table with our numbers, shared by all renderings."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -32,6 +32,8 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
+    """A row: its labels and its cells."""
+
     labels: tuple[str, ...]
     entries: tuple[tuple[TableEntry, ...], ...]
     """One tuple for each group, with one entry for each of its columns."""
@@ -39,6 +41,8 @@ class TableRow:
 
 @dataclass(frozen=True, slots=True)
 class Section:
+    """Rows under one heading."""
+
     heading: str
     """Empty if the table has only one section."""
     rows: tuple[TableRow, ...]
@@ -46,6 +50,8 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class PaperTable:
+    """A published table with our numbers, laid out for any rendering."""
+
     name: str
     title: str
     caption: str
@@ -55,7 +61,7 @@ class PaperTable:
     headings: tuple[str, ...]
     """Headings over the labels of the rows."""
     columns: str
-    """What the columns of a group differ in."""
+    """Name of what distinguishes the columns of a group, such as the modulus."""
     groups: tuple[Group, ...]
     sections: tuple[Section, ...]
     agreement: Agreement
@@ -67,7 +73,7 @@ class PaperTable:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Sentences below the table: how far ours agree, if differences are shown, and the notes."""
+        """Sentences below the table: the agreement, if differences are shown, and the notes."""
         return (f"{self.agreement}.", *self.notes) if DIFFERENCE in self.lines else self.notes
 
     @property
@@ -82,7 +88,7 @@ class PaperTable:
 
     @property
     def corner_headings(self) -> tuple[str, ...]:
-        """The headings, the last one with what the columns differ in."""
+        """The headings, the last one followed by what distinguishes the columns."""
         return (*self.headings[:-1], f"{self.headings[-1]} \\ {self.columns.lower()}")
 
     def pieces(self, entry: TableEntry) -> list[Piece]:
@@ -108,7 +114,7 @@ def lay_out(
     chosen = [each for each in comparisons if each.published.table == name]
     if not chosen:
         return None
-    axes, kind_of_cell = AXES[name], READINGS[reading]
+    axes, style = AXES[name], READINGS[reading]
     places, rows = _arrange(name, chosen, axes)
     planned = {place for cells in rows.values() for readings in cells.values() for place in readings}
     groups: dict[str, list[str]] = {}
@@ -117,14 +123,14 @@ def lay_out(
             groups.setdefault(heading, []).append(column)
     sections: dict[str, list[TableRow]] = {}
     for (section, _), cells in rows.items():
-        for labels, beside in cells.items():
-            row = _row(labels, beside, groups, kind_of_cell, tolerance)
+        for labels, found in cells.items():
+            row = _row(labels, found, groups, style, tolerance)
             sections.setdefault(section, []).append(row)
     return PaperTable(
         name=name,
         title=TABLES[name].title,
-        caption=caption(chosen, scale, kind_of_cell),
-        lines=kind_of_cell.lines,
+        caption=caption(chosen, scale, style),
+        lines=style.lines,
         headings=axes.headings,
         columns=axes.columns,
         groups=tuple(Group(heading, tuple(columns)) for heading, columns in groups.items()),
@@ -132,7 +138,7 @@ def lay_out(
             Section(heading if len(sections) > 1 else "", tuple(found)) for heading, found in sections.items()
         ),
         agreement=agreement(chosen, tolerance),
-        notes=tuple(notes(chosen, scale, kind_of_cell, tolerance)),
+        notes=tuple(notes(chosen, scale, style, tolerance)),
     )
 
 
@@ -144,29 +150,29 @@ def _arrange(
     name: str, comparisons: Iterable[Comparison], axes: Axes
 ) -> tuple[list[Place], dict[RowKey, dict[tuple[str, ...], dict[Place, Comparison]]]]:
     """Return all columns, and all rows with our numbers by column, in the published order."""
-    beside: dict[PublishedCell, list[Comparison]] = {}
+    by_number: dict[PublishedCell, list[Comparison]] = {}
     for each in comparisons:
-        beside.setdefault(each.published, []).append(each)
+        by_number.setdefault(each.published, []).append(each)
     places: dict[Place, None] = {}
     rows: dict[RowKey, dict[tuple[str, ...], dict[Place, Comparison]]] = {}
     for number in published_cells(name):
         place = (axes.group(number), axes.column(number))
         places[place] = None
         row = rows.setdefault((axes.section(number), axes.labels(number, "")), {})
-        for each in beside.get(number, ()):
+        for each in by_number.get(number, ()):
             row.setdefault(axes.labels(number, each.reading), {})[place] = each
     return list(places), rows
 
 
 def _row(
     labels: tuple[str, ...],
-    beside: Mapping[Place, Comparison],
+    cells: Mapping[Place, Comparison],
     groups: Mapping[str, list[str]],
-    reading: TableStyle,
+    style: TableStyle,
     tolerance: float,
 ) -> TableRow:
     entries = (
-        tuple(entry_of(beside.get((heading, column)), reading, tolerance) for column in columns)
+        tuple(entry_of(cells.get((heading, column)), style, tolerance) for column in columns)
         for heading, columns in groups.items()
     )
     return TableRow(labels, tuple(entries))

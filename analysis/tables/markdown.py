@@ -8,6 +8,7 @@ from orch.analysis.tables.layout import PaperTable
 
 
 def render_markdown(table: PaperTable) -> str:
+    """Write a table as several Markdown tables with headings and notes."""
     first, *others = table.lines
     parts = [f"### {escape(table.title)}", f"{escape(table.caption)} Each cell: {first} ({', '.join(others)})."]
     for section in table.sections:

@@ -15,6 +15,8 @@ from orch.sweeps.scales import Scale
 
 @dataclass(frozen=True, slots=True)
 class TableFormat:
+    """The functions that write tables and texts in one format."""
+
     table: Callable[[PaperTable], str]
     paragraph: Callable[[str], str]
     preamble: Callable[[], str] = str
@@ -37,9 +39,9 @@ def render(
     reading: str = "paper",
     tolerance: float = TOLERANCE,
 ) -> str:
-    """Write the published table of that name with ours beside it; empty if the scale plans nothing of it.
+    """Write the published table of that name and our numbers; empty if the scale plans none of it.
 
-    As HTML it is a fragment for a page that has `stylesheet`, and our own reading is folded away beneath the paper's.
+    As HTML it is a fragment for a page that has `stylesheet`, and our own reading is folded away below the paper's.
     As LaTeX it is for a document with the packages of `latex.PREAMBLE`.
     """
     if format not in FORMATS:
@@ -60,7 +62,7 @@ def render_all(
     tolerance: float = TOLERANCE,
     tables: Iterable[str] = tuple(TABLES),
 ) -> str:
-    """Write every table that the scale plans something of, then how far all of them agree."""
+    """Write every table that the scale plans trials for, then the agreement over all of them."""
     names = list(tables)
     chosen = [each for each in comparisons if each.published.table in names]
     texts = [render(name, chosen, scale, format, reading, tolerance) for name in names]
@@ -69,7 +71,7 @@ def render_all(
 
 
 def overall_text(comparisons: Sequence[Comparison], scale: Scale, tolerance: float = TOLERANCE) -> str:
-    """Say how far the numbers of all tables together agree, counting each number once."""
+    """Describe the agreement over the numbers of all tables, counting each number once."""
     num_published = len(published_cells())
     num_planned = len({each.published for each in comparisons})
     return (

@@ -95,11 +95,12 @@ def _print_bills(found: "Plan", launcher: "Launcher") -> None:
 
 
 def _published(found: "Plan") -> dict[str, int]:
-    from orch.analysis.coverage import NUM_PUBLISHED, num_covered
+    from orch.analysis.comparison import num_covered
+    from orch.analysis.published import published_cells
     from orch.sweeps.scales import SCALES
 
     ids = {planned.id for planned in found.trials}
-    return {"cells": NUM_PUBLISHED, "covered": num_covered(SCALES[found.scale], found.sweeps, ids)}
+    return {"cells": len(published_cells()), "covered": num_covered(SCALES[found.scale], found.sweeps, ids)}
 
 
 def _summary(found: "Plan") -> dict[str, Any]:

@@ -71,7 +71,7 @@ def report(
     found = collect(opened, names, scale, catalogue)
     if check is not None:
         sys.exit(1 if print_disagreements(found.comparisons, check) else 0)
-    from orch.analysis.report.write import write_figures, write_page, write_text
+    from orch.analysis.report.write import write_figures, write_text
 
     if kind != "html":
         from orch.analysis.tables import render_all
@@ -83,13 +83,14 @@ def report(
             write_text(output, text)
     if kind == "html" or figures is not None:
         from orch.analysis.figures import figures as draw_figures
+        from orch.analysis.report.page import page
 
         gallery = draw_figures(found.board, [sweep.name for sweep in found.sweeps])
         if figures is not None:
             click.echo(f"{write_figures(figures, gallery):,} figures in {figures}", err=True)
         if kind == "html":
             path = output or Path("report.html")
-            write_page(path, found, gallery)
+            write_text(path, page(found, gallery))
             click.echo(f"wrote {path}: {found.summary}")
 
 

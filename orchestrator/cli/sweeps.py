@@ -19,7 +19,7 @@ def sweeps(store: str, as_json: bool) -> None:
     Example: orch sweeps --store runs
     """
     from orch.analysis.board import Board
-    from orch.analysis.coverage import num_covered
+    from orch.analysis.comparison import num_covered
     from orch.cli._tables import print_rows
     from orch.store import Store
     from orch.sweeps.expansion import expand

@@ -1,4 +1,4 @@
-"""Stores of finished trials that nobody had to train, for the tests of what is made of them."""
+"""Finished trials with given scores, written to a store without training."""
 
 import dataclasses
 import datetime
@@ -14,7 +14,7 @@ START = datetime.datetime(2025, 1, 1, tzinfo=datetime.UTC)
 def finish(
     store: Store, trial: Trial, ood: float = 0.5, validation: float = 1.0, at_100: float = 0.5, diverged: bool = False
 ) -> str:
-    """Write a trial's result with these scores; its id."""
+    """Write a trial's result with these scores and return its id."""
     scores = dict.fromkeys(trial.tested_lengths, at_100) | {100: at_100, trial.test_length: ood}
     result = Result(
         trial=trial,
@@ -32,7 +32,7 @@ def finish(
 
 
 def trials(model: str = "rnn", task: str = "modular_addition", **settings: Any) -> list[Trial]:
-    """A cell: two learning rates with two seeds each."""
+    """Return the trials of a cell: two learning rates with two seeds each."""
     first = make_trial(task, model, **({"modulus": 3, "width": 8} | settings))
     return [
         dataclasses.replace(first, learning_rate=rate, init_seed=seed, data_seed=seed)

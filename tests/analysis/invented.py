@@ -1,4 +1,4 @@
-"""Results that nobody measured, for tests of what is said about results."""
+"""Invented results, for tests of tables, claims and reports."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from orch.sweeps.scales import Scale
 
 
 def invented_row(trial_id: str = "one", rate: float = 1e-3, seed: int = 0, **values: Any) -> dict[str, Any]:
-    """A finished trial with perfect scores, unless told otherwise."""
+    """Return the row of a finished trial, by default with perfect scores."""
     return {
         "trial_id": trial_id,
         "learning_rate": rate,
@@ -23,7 +23,7 @@ def invented_row(trial_id: str = "one", rate: float = 1e-3, seed: int = 0, **val
 
 
 def invented_results(scale: Scale) -> dict[str, dict[str, Any]]:
-    """Every trial beside a published number, finished with that very number; of two numbers, with the first."""
+    """Return a row for each trial of a compared cell, with the published number as its score; of two, the first."""
     finished: dict[str, dict[str, Any]] = {}
     seen: set[tuple[str, str]] = set()
     for each in compare(Board(scale)):

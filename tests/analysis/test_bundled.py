@@ -22,7 +22,7 @@ NOW = datetime.datetime(2025, 1, 1, tzinfo=datetime.UTC)
 
 @pytest.fixture
 def store(tmp_path):
-    """Of the demo, with everything that a bundle leaves out."""
+    """A store of the demo, with everything that a bundle leaves out."""
     store = Store.open(tmp_path / "runs")
     cells = list(demo.cells(LAPTOP, Results.none()))
     for cell in cells:
@@ -90,8 +90,8 @@ def test_a_bundle_of_several_stores_has_each_trial_once(store, tmp_path):
     made = bundle([store, other], tmp_path / "both")
     assert Store.open(tmp_path / "both").done() == store.done() | other.done()
     assert made.num_trials == Store.open(tmp_path / "both").read("trials").num_rows == len(store.done()) + 2
-    told = Store.open(tmp_path / "both").list_json("searches")
-    assert told == {"a/told/1": {"value": 1.0}, "b/told/2": {"value": 2.0}}, "two histories of one search do not mix"
+    shown = Store.open(tmp_path / "both").list_json("searches")
+    assert shown == {"a/told/1": {"value": 1.0}, "b/told/2": {"value": 2.0}}, "two histories of one search do not mix"
 
 
 def test_curves_are_thinned_and_keep_their_ends(store, tmp_path):
@@ -122,7 +122,7 @@ def test_a_bundle_replaces_a_bundle_and_nothing_else(store, tmp_path):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "shown"),
     [
         (["query", "SELECT count(*) AS n FROM trials"], "13"),
         (["results", "--by", "model"], "transformer"),
@@ -136,9 +136,9 @@ def test_a_bundle_replaces_a_bundle_and_nothing_else(store, tmp_path):
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )
-def test_every_command_that_reads_reads_the_bundled_results_and_leaves_them_as_they_are(arguments, told, shipped):
+def test_every_command_that_reads_reads_the_bundled_results_and_leaves_them_as_they_are(arguments, shown, shipped):
     before = contents(shipped)
-    assert told in orch(*arguments, "--store", "bundled").stdout
+    assert shown in orch(*arguments, "--store", "bundled").stdout
     assert contents(shipped) == before
 
 
@@ -156,8 +156,8 @@ def test_a_report_of_the_bundled_results_names_commands_that_work(shipped, tmp_p
 )
 def test_every_command_that_writes_refuses_in_one_sentence(arguments, shipped):
     before = contents(shipped)
-    told = orch(*arguments, "--store", "bundled", expect=2).stderr
-    assert told == "error: the bundled results cannot be changed: name a store of your own with --store\n"
+    shown = orch(*arguments, "--store", "bundled", expect=2).stderr
+    assert shown == "error: the bundled results cannot be changed: name a store of your own with --store\n"
     assert contents(shipped) == before
 
 
@@ -178,13 +178,13 @@ def test_the_bundled_store_itself_takes_nothing(shipped):
     assert store.uri == store.location == "bundled"
 
 
-def test_who_has_no_store_yet_is_told_of_the_bundled_results(shipped, tmp_path, monkeypatch):
+def test_without_a_store_the_error_names_the_bundled_results(shipped, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path / "package")
     monkeypatch.delenv("ORCH_STORE", raising=False)
     for command in (["query", "SELECT * FROM trials"], ["results"], ["report"], ["claims"], ["reproduction"]):
-        told = orch(*command, expect=2).stderr
-        assert told.count("\n") == 1
-        assert told.endswith("run orch sweep first; --store bundled has those that came with orch\n")
+        shown = orch(*command, expect=2).stderr
+        assert shown.count("\n") == 1
+        assert shown.endswith("run orch sweep first; --store bundled has those that came with orch\n")
     assert "--store bundled" in orch("status").stdout
 
 

@@ -1,4 +1,4 @@
-"""Every published number with ours beside it, and how far they agree."""
+"""The comparison of published numbers with ours, and their agreement."""
 
 from collections import Counter
 from dataclasses import replace
@@ -16,7 +16,7 @@ from tests.analysis.invented import invented_results, invented_row
 
 @pytest.fixture(scope="module")
 def planned():
-    """At paper scale, with nothing finished."""
+    """Comparisons at paper scale, with nothing finished."""
     return compare(Board(PAPER))
 
 
@@ -83,7 +83,7 @@ def test_what_a_scale_does_not_plan_is_not_compared():
     assert {each.published.key.modulus for each in compare(Board(LAPTOP))} == set(LAPTOP.moduli)
 
 
-def test_two_readings_stand_beside_one_published_number():
+def test_two_readings_are_compared_with_one_published_number():
     found = [each for each in compare(Board(PAPER), tables=["additive"]) if each.published.key.additive == "input"]
     assert {each.reading for each in found} == {"normalised", "not normalised"}
     assert num_distinct(found) == len({each.published for each in found}) == len(found) / 2
@@ -142,7 +142,7 @@ def test_a_number_that_rests_on_some_of_its_trials_is_compared_and_counted_as_pa
     for trial_id in first.trial_ids[1:]:
         del finished[trial_id]
     found = agreement(compare(Board(LAPTOP, finished), tables=["dihedral"]))
-    # The same trials stand beside a number in validation and one at length 500.
+    # The same trials are compared with a number in validation and one at length 500.
     assert (found.num_partial, found.num_ours, found.num_distinct) == (2, 48, 48)
 
 

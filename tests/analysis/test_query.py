@@ -157,13 +157,13 @@ def test_a_file_can_be_handed_over(location, tmp_path):
         (["a={}/broken.parquet"], "cannot be read"),
     ],
 )
-def test_what_cannot_be_handed_over_is_told_before_anything_is_read(location, tmp_path, handed, message):
+def test_an_invalid_with_option_is_reported_before_anything_is_read(location, tmp_path, handed, message):
     (tmp_path / "a.csv").write_text("x\n1\n")
     (tmp_path / "broken.parquet").write_text("no")
     options = [word for each in handed for word in ("--with", each.format(tmp_path))]
-    told = ask(location, "SELECT 1", *options, expect=2)
-    assert message in told
-    assert told.count("\n") == 1
+    shown = ask(location, "SELECT 1", *options, expect=2)
+    assert message in shown
+    assert shown.count("\n") == 1
 
 
 # Refusals
@@ -231,11 +231,11 @@ HOSTILE = {
 @pytest.mark.parametrize("sql", HOSTILE)
 def test_hostile_sql_is_refused_in_one_sentence(location, tmp_path, sql):
     (tmp_path / "secret.csv").write_text("a,b\nsecret,1\n")
-    told = ask(location, sql.format(folder=tmp_path), expect=2)
-    assert told.startswith("error: ")
-    assert HOSTILE[sql] in told
-    assert told.count("\n") == 1
-    assert "secret,1" not in told
+    shown = ask(location, sql.format(folder=tmp_path), expect=2)
+    assert shown.startswith("error: ")
+    assert HOSTILE[sql] in shown
+    assert shown.count("\n") == 1
+    assert "secret,1" not in shown
     assert [path.name for path in tmp_path.iterdir()] == ["secret.csv"]
     assert ask(location, "SELECT count(*) AS n FROM trials") == "n\n8\n"
 
@@ -279,20 +279,20 @@ def test_the_sandbox_holds_without_any_look_at_the_sql(tmp_path, sql):
     ],
 )
 def test_sql_that_does_not_work_is_one_sentence_with_a_hint(location, sql, message):
-    told = ask(location, sql, expect=2)
-    assert message in told
-    assert told.count("\n") == 1
-    assert "Traceback" not in told
+    shown = ask(location, sql, expect=2)
+    assert message in shown
+    assert shown.count("\n") == 1
+    assert "Traceback" not in shown
 
 
-def test_a_store_that_is_not_there_is_told(tmp_path):
-    told = ask(str(tmp_path / "none"), "SELECT * FROM trials", expect=2)
-    assert "there are no results at" in told
+def test_a_missing_store_is_an_error(tmp_path):
+    shown = ask(str(tmp_path / "none"), "SELECT * FROM trials", expect=2)
+    assert "there are no results at" in shown
     assert not (tmp_path / "none").exists()
     assert ask(str(tmp_path / "none"), "SELECT count(*) AS n FROM published") == "n\n1242\n"
 
 
-def test_nothing_to_ask_is_told():
+def test_an_empty_query_is_an_error():
     assert "give SQL, or --schema" in orch("query", expect=2).stderr
 
 
@@ -367,7 +367,7 @@ def test_the_name_of_the_output_says_its_format(location, tmp_path, name, start)
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
-def test_an_output_that_cannot_be_is_told_before_anything_is_asked(location, tmp_path):
+def test_an_invalid_output_is_reported_before_the_query_runs(location, tmp_path):
     assert "make the folder first" in ask(location, "SELEC", "--output", f"{tmp_path}/none/a.csv", expect=2)
     assert "says no format" in ask(location, "SELEC", "--output", f"{tmp_path}/answer", expect=2)
 

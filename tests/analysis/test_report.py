@@ -30,7 +30,7 @@ HOSTILE = "<script>document.title = 'hijacked'</script>"
 
 @pytest.fixture(scope="module")
 def smoke(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    """What `orch sweep all --scale smoke` leaves behind."""
+    """The store after `orch sweep all --scale smoke`."""
     sweeps = Sweeps(tmp_path_factory.mktemp("smoke"))
     try:
         output = sweeps.run("sweep", "all", "--scale", "smoke").stdout

@@ -1,4 +1,4 @@
-"""How far the published numbers are met: what counts as attempted, and each number once."""
+"""The reproduction: which published numbers count as attempted and met, each counted once."""
 
 import csv
 import io
@@ -28,7 +28,7 @@ from tests.analysis.invented import invented_results, invented_row
 
 @pytest.fixture(scope="module")
 def planned():
-    """At paper scale, at the length of the test, with nothing finished."""
+    """Comparisons at paper scale and at the test length, with nothing finished."""
     return [each for each in compare(Board(PAPER)) if each.published.split == "ood"]
 
 
@@ -37,7 +37,7 @@ def first(planned, **wanted):
 
 
 def with_rows(comparison, *accuracies, rates=PAPER.learning_rates, **values):
-    """The same with one finished trial for each accuracy, of one learning rate after another."""
+    """Return the comparison with one finished trial for each accuracy, each with the next learning rate."""
     rows = {
         trial_id: invented_row(trial_id, rate, ood_accuracy=accuracy, **values)
         for trial_id, accuracy, rate in zip(comparison.trial_ids, accuracies, rates, strict=False)
@@ -159,11 +159,11 @@ def test_the_report_and_the_reproduction_count_the_same_reading_of_a_table(plann
             for trial_id, rate in zip(each.trial_ids, rates, strict=True):
                 rows[trial_id] = invented_row(trial_id, rate, ood_accuracy=accuracy)
     found = compare(Board(PAPER, rows), tables=["frozen_parity"])
-    counted, told = reproduction(found).total, agreement(found)
+    counted, shown = reproduction(found).total, agreement(found)
     assert (counted.num_within, counted.num_better, counted.num_worse) == (
-        told.num_within,
-        told.num_better,
-        told.num_worse,
+        shown.num_within,
+        shown.num_better,
+        shown.num_worse,
     )
     assert (counted.num_worse, counted.num_better) == (2, 0), "0.87 and 0.74 are worse, not better"
 
@@ -261,7 +261,7 @@ def test_the_command_offers_what_the_library_knows():
     assert tolerance.default == TOLERANCE
 
 
-def test_the_command_counts_and_says_so_beside_the_data(store):
+def test_the_command_prints_the_counts_and_a_summary(store):
     result = orch("--store", store.uri, "--scale", "laptop")
     rows = list(csv.DictReader(io.StringIO(result.stdout)))
     assert rows[-1]["table"] == "total"
@@ -280,8 +280,8 @@ def test_the_command_counts_validation_apart(store):
 
 @pytest.mark.parametrize(("listed", "found"), [("within", 1), ("worse", 1), ("begun", 1), ("better", 0), ("all", 3)])
 def test_the_command_lists_numbers_by_what_became_of_them(store, listed, found):
-    told = orch("--store", store.uri, "--scale", "laptop", "--list", listed, "--format", "json").stdout
-    rows = json.loads(told)
+    shown = orch("--store", store.uri, "--scale", "laptop", "--list", listed, "--format", "json").stdout
+    rows = json.loads(shown)
     assert len(rows) == found
     assert listed == "all" or {row["outcome"] for row in rows} <= {listed}
     done = store.done()

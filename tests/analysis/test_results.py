@@ -89,7 +89,7 @@ def test_of_steps_and_seconds_the_fewest_are_best():
     assert (score.best, score.best_trial, score.mean) == (200, "200", 250)
 
 
-def test_diverged_trials_are_told(store):
+def test_diverged_trials_are_counted_in_the_remark(store):
     for place, trial in enumerate(trials()):
         finish(store, trial, ood=math.nan if place == 0 else 0.5, diverged=place == 0)
     [row] = rows(store)
@@ -112,24 +112,27 @@ def half_finished(store):
     return store
 
 
-def test_what_a_sweep_still_lacks_is_told_as_missing_or_failed(half_finished):
-    told = {(row["model"], row["task"]): row for row in rows(half_finished)}
-    assert len(told) == 9
-    assert told["rnn", "modular_addition"]["remark"] == ""
-    assert told["lstm", "modular_addition"]["remark"] == "failed: 0 of 1 trials"
-    assert told["bilinear", "state_machine"]["remark"] == "missing: 0 of 1 trials"
-    assert told["bilinear", "state_machine"]["best"] is None
+def test_unfinished_trials_of_a_sweep_are_reported_as_missing_or_failed(half_finished):
+    shown = {(row["model"], row["task"]): row for row in rows(half_finished)}
+    assert len(shown) == 9
+    assert shown["rnn", "modular_addition"]["remark"] == ""
+    assert shown["lstm", "modular_addition"]["remark"] == "failed: 0 of 1 trials"
+    assert shown["bilinear", "state_machine"]["remark"] == "missing: 0 of 1 trials"
+    assert shown["bilinear", "state_machine"]["best"] is None
     [rnn] = [row for row in rows(half_finished, by=["model"]) if row["model"] == "rnn"]
     assert (rnn["done"], rnn["planned"]) == (1, 3)
     assert rnn["remark"].startswith("partial: 1 of 3 trials; mixes task")
 
 
 def test_where_narrows_what_is_done_and_what_is_missing(half_finished):
-    told = rows(half_finished, where=["model=rnn", "task!=state_machine"])
-    assert [(row["model"], row["task"]) for row in told] == [("rnn", "modular_addition"), ("rnn", "modular_arithmetic")]
+    found = rows(half_finished, where=["model=rnn", "task!=state_machine"])
+    assert [(row["model"], row["task"]) for row in found] == [
+        ("rnn", "modular_addition"),
+        ("rnn", "modular_arithmetic"),
+    ]
 
 
-def test_everything_that_cannot_be_understood_is_told_at_once(store):
+def test_all_invalid_options_are_reported_at_once(store):
     finish(store, trials()[0])
     with pytest.raises(InvalidSettings, match=r"did you mean 'model'.*\n.*did you mean 'width'"):
         rows(store, by=["modl", "widht"])
@@ -138,11 +141,11 @@ def test_everything_that_cannot_be_understood_is_told_at_once(store):
 
 
 def test_no_results_are_an_error_with_a_remedy(store, tmp_path):
-    told = orch("results", "--store", str(tmp_path / "none"), expect=2).stderr
-    assert "run orch sweep first" in told
+    shown = orch("results", "--store", str(tmp_path / "none"), expect=2).stderr
+    assert "run orch sweep first" in shown
     finish(store, trials()[0])
-    told = orch("results", "--where", "model=lstm", "--store", store.location, expect=2).stderr
-    assert "no trial has model=lstm" in told
+    shown = orch("results", "--where", "model=lstm", "--store", store.location, expect=2).stderr
+    assert "no trial has model=lstm" in shown
 
 
 def test_in_a_pipe_it_is_csv_and_for_people_fewer_columns(half_finished, tmp_path):

@@ -1,4 +1,4 @@
-"""The paper's tables with ours beside the published, in four renderings."""
+"""The paper's tables with our numbers and the published ones, in four renderings."""
 
 import re
 import shutil

@@ -1,4 +1,4 @@
-"""Numbers of ours that differ from the published ones, in words."""
+"""Numbers of ours that differ from the published ones, described in rows."""
 
 from collections.abc import Iterable
 
@@ -16,13 +16,11 @@ def disagreement_rows(comparisons: Iterable[Comparison]) -> list[dict[str, str]]
 def _row(comparison: Comparison) -> dict[str, str]:
     assert comparison.score is not None, "a number without ours does not differ"
     assert comparison.difference is not None, "a number without ours does not differ"
-    also = dict.fromkeys(decimals(number.accuracy) for number in comparison.also)
-    published = decimals(comparison.published.accuracy)
-    others = [text for text in also if text != published]
+    published, others = decimals(comparison.published.accuracy), map(decimals, comparison.other_values)
     return {
         "table": comparison.published.table,
-        "cell": in_words(comparison.published, comparison.reading),
-        "published": f"{published} (also {', '.join(others)})" if others else published,
+        "cell": describe_number(comparison.published, comparison.reading),
+        "published": f"{published} (also {', '.join(others)})" if comparison.other_values else published,
         "ours": decimals(comparison.score.best),
         "difference": signed(comparison.difference),
         "trial": comparison.score.best_trial,
@@ -30,8 +28,8 @@ def _row(comparison: Comparison) -> dict[str, str]:
     }
 
 
-def in_words(number: PublishedCell, reading: str = "") -> str:
-    """Say what a published number measures: model, task, settings and length."""
+def describe_number(number: PublishedCell, reading: str = "") -> str:
+    """Describe what a published number measures: model, task, settings and length."""
     key = number.key
     parts = [key.model_title, key.task_type.title_of(key.modulus)]
     if key.train_examples:
