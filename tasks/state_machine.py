@@ -28,7 +28,6 @@ class StateMachine(Task):
     modulus_titles = {None: "State machine, {} states"}
     modulus_label = "{} states"
 
-    modulus: int = setting(5, "number of values, m")
     machine_seed: int = setting(1, "draws the machine, one per modulus")
 
     @property
@@ -63,7 +62,7 @@ class StateMachine(Task):
 def draw_table(modulus: int, machine_seed: int) -> tuple[tuple[int, ...], ...]:
     """Draw a machine that remembers its state.
 
-    A machine whose rows are all alike forgets its state at every step and is drawn again. At modulus 2 that is half of
+    A machine whose rows are all equal forgets its state at every step and is drawn again. At modulus 2 that is half of
     all machines; the published row for two states fits only the other half.
     """
     rng = random.Random(f"state_machine/{modulus}/{machine_seed}")

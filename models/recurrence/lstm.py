@@ -82,7 +82,7 @@ class _LSTM(torch.autograd.Function):
             g_gates = buffer.view(-1)[: gates.numel()].view_as(gates)
             (i, f, g, o), (g_i, g_f, g_g, g_o) = gates.chunk(4, dim=-1), g_gates.chunk(4, dim=-1)
             # The slope of a sigmoid s is s (1 - s), that of a tanh y is 1 - y^2; with x = g_c i g, for example, the
-            # input gate's gradient is x - x i. So no slope needs a pass of its own.
+            # input gate's gradient is x - x i. So no slope needs a separate pass.
             through_o = g_h * h
             torch.addcmul(through_o, through_o, o, value=-1, out=g_o)
             g_c.addcmul_(g_h, torch.addcmul(o, h, tanh_c, value=-1))

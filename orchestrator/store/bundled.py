@@ -32,7 +32,7 @@ class BundledFiles(LocalFiles):
 
 
 def no_results(location: str) -> OrchError:
-    """Return the error for a store that does not exist; it mentions the bundled results if there are any."""
+    """Return the error for a store that does not exist. It mentions the bundled results, if there are any."""
     if location == BUNDLED:
         return OrchError("no results came with this installation of orch: run orch sweep, and name its --store")
     return OrchError(f"there are no results at {location}: check the name, or run orch sweep first{bundled_hint()}")

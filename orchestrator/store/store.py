@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from orch.core.errors import StoreUnreachable, UnknownName
+from orch.core.errors import StoreUnreachable, look_up_name
 from orch.store.attempts import checked_row
 from orch.store.bundled import BUNDLED
 from orch.store.columns import SCHEMAS, make_schemas
@@ -35,7 +35,7 @@ class Store:
     """
 
     def __init__(self, location: str | os.PathLike[str] = DEFAULT_STORE, user_types: tuple[PartType, ...] = ()):
-        """`user_types` are tasks and models of the user's whose settings are columns of `trials`."""
+        """`user_types` are user-defined tasks and models, whose settings are added as columns of `trials`."""
         given = os.fspath(location)
         named = "://" in given or given == BUNDLED
         self.uri = given if named else os.path.abspath(os.path.expanduser(given))
@@ -86,7 +86,7 @@ class Store:
             read = None
         self._files.delete(path)
         if read != data:
-            raise StoreUnreachable(f"the store at {self.location} does not give back what is written: use another")
+            raise StoreUnreachable(f"the store at {self.location} does not return what was written to it: use another")
 
     # Rows
 
@@ -150,14 +150,12 @@ class Store:
         return len({trial for trial, _ in found})
 
     def compact(self, table: str | None = None, min_parts: int = 16) -> CompactionReport:
-        """Merge small parts into large ones wherever there are at least `min_parts` alike in size."""
+        """Merge small parts into large ones wherever at least `min_parts` are of one level."""
         readers = self._readers.values() if table is None else [self._reader(table)]
         return sum((compact(reader, min_parts) for reader in readers), CompactionReport())
 
     def _reader(self, table: str) -> TableReader:
-        if table not in self._readers:
-            raise UnknownName("table", table, self._readers)
-        return self._readers[table]
+        return look_up_name("table", table, self._readers)
 
     # Files
 

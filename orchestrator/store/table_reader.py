@@ -1,4 +1,4 @@
-"""Reading a table: finds its parts, reads those it has not read yet, and keeps the rows in memory."""
+"""Reading a table: a reader finds its parts, reads those that are new, and keeps the rows in memory."""
 
 import contextlib
 import os
@@ -193,7 +193,7 @@ class TableReader:
         if path is None:
             data = self.files.get(part.path)
             if len(data) != part.size:
-                raise OSError(f"{part.path} was cut short on its way")
+                raise OSError(f"{part.path} was not received completely")
             assert self._cache is not None
             self._cache.keep(part, data)
             return data
@@ -223,7 +223,7 @@ class TableReader:
         if len(parts) <= 1:
             return [function(part) for part in parts]
         num_workers = min(self._workers, len(parts))
-        size = -(-len(parts) // (8 * num_workers))  # handing parts over one by one costs as much as reading them
+        size = -(-len(parts) // (8 * num_workers))  # handing over single parts costs as much as reading them
         shares = [parts[start : start + size] for start in range(0, len(parts), size)]
         with ThreadPoolExecutor(num_workers) as pool:
             done = pool.map(lambda share: [function(part) for part in share], shares)

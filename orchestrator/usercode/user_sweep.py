@@ -1,4 +1,4 @@
-"""A user's sweep, which reads like a built-in one. The cells that it yields are checked on the way."""
+"""A user's sweep, with the interface of a built-in one. Each cell that it yields is checked."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -41,7 +41,7 @@ class UserSweep(Sweep):
 
 
 def _problem(cell: Any, definitions: Definitions) -> str:
-    """Return what is wrong with a cell. Here an error can name the file and line, later it would come out of a plan."""
+    """Return what is wrong with a cell. Only here can the error name the file and the line that yielded it."""
     if not isinstance(cell, Cell):
         return f"cells yields a {type(cell).__name__}: yield scale.cell(task, model) instead"
     if not cell.trials:

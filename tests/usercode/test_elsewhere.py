@@ -113,7 +113,9 @@ def test_settings_of_a_users_models_are_columns_with_and_without_the_code(files,
     write_example(store)
     fill(files, store)
     table = store.read("trials")
-    assert table.column_names == [*before, "patience", "decay", "flavour"]
+    # The order of the user's columns is that of the parts, which is random within a millisecond.
+    assert table.column_names[: len(before)] == before
+    assert sorted(table.column_names[len(before) :]) == ["decay", "flavour", "patience"]
     assert store.compact(min_parts=2).written
     again = Store.open(store.uri).read("trials")
     assert sorted(map(str, again["flavour"].to_pylist())) == ["None", "None", "None", "plain", "plain"]

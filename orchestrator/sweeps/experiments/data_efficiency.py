@@ -2,7 +2,8 @@
 
 Each model is trained for 1000 epochs, with the learning rate that did best for it on the task in Table 1: this sweep
 waits for `main`. The sizes of the training sets are our choice, for the figure's numbers are not published. Where a
-scale allows fewer steps than 1000 epochs take, those are the budget; a laptop takes one modulus and every other size.
+scale allows fewer steps than 1000 epochs take, the scale's steps are the budget. The laptop scale has one
+modulus and every other size.
 """
 
 from collections.abc import Iterator, Sequence
