@@ -132,7 +132,7 @@ class BilinearFamilyConfig(ModelConfig):
     train_normalisation: str = setting(
         "rms", "state normalisation in training: none, or unit, rms or block at every step, or with -final at the last"
     )
-    eval_normalisation: str = setting("rms", "state normalisation in evaluation, named likewise")
+    eval_normalisation: str = setting("rms", "state normalisation in evaluation, with the same names")
     init_scale: float = setting(0.01, "the recurrence and the head start uniform within plus or minus this")
     embedding_scale: float = setting(0.3, "standard deviation of the initial embeddings")
     initial_state_scale: float = setting(0.01, "h_0 starts uniform within plus or minus this")

@@ -69,12 +69,8 @@ class _LSTM(torch.autograd.Function):
     def backward(ctx: Any, g_final: Tensor) -> tuple[Tensor | None, ...]:
         hidden_KGH, steps = ctx.parts
         (K, G, H), R = hidden_KGH.shape, ctx.num_readable
-        g_input, g_across, all_g_c = (
-            g_final.new_zeros(K, R + 1, G),
-            g_final.new_zeros(K, H, G),
-            torch.zeros_like(g_final),
-        )
-        g_h, buffer = None, torch.empty_like(steps[0][3])
+        g_input, g_across = g_final.new_zeros(K, R + 1, G), g_final.new_zeros(K, H, G)
+        g_h, all_g_c, buffer = None, torch.zeros_like(g_final), torch.empty_like(steps[0][3])
         for t in reversed(range(len(steps))):
             position, h_before, c_before, gates, tanh_c, h = steps[t]
             g_h = position.join_last(g_h, g_final)

@@ -7,7 +7,6 @@ and does the work of each: it gains where calls take longer than work, that is, 
 import math
 from dataclasses import dataclass
 
-from orch.models import ModelConfig, Vocabulary
 from orch.sweeps.trial import Trial
 
 WORTH_IT = 1.2
@@ -45,23 +44,16 @@ def _pace(device: str) -> Pace:
     return PACES["cpu" if device.startswith("cpu") else "gpu"]
 
 
-def speedup(
-    model: ModelConfig,
-    vocabulary: Vocabulary,
-    batch_size: int,
-    size: int,
-    *,
-    num_tokens: int = 12,
-    device: str = "cpu",
-) -> float:
+def speedup(trial: Trial, size: int, device: str = "cpu") -> float:
     """Return the training steps per second of all trials in a pack of `size`, relative to one trial alone."""
+    model, vocabulary = trial.model, trial.vocabulary
     if not model.packs:
         return 1.0
-    pace = _pace(device)
+    pace, num_tokens = _pace(device), trial.task.num_tokens(trial.max_inputs)
     calls = num_tokens * pace.per_position
-    num_states = batch_size * num_tokens * model.width
+    num_states = trial.batch_size * num_tokens * model.width
     # A training step takes about three forward passes.
-    operations = 3 * model.forward_flops(vocabulary, batch_size, num_tokens)
+    operations = 3 * model.forward_flops(vocabulary, trial.batch_size, num_tokens)
     work = pace.per_trial + operations * pace.per_operation + num_states * pace.per_state
     work += model.num_parameters(vocabulary) * pace.per_parameter
     return (calls + work) / (calls / size + work)
@@ -106,6 +98,4 @@ def pack_size(trial: Trial, num_available: int, device: str = "cpu", largest: in
     if most < 2 or num_available < 2 or not stacks:
         return 1
     size = math.ceil(num_available / math.ceil(num_available / most))
-    num_tokens = trial.task.num_tokens(trial.max_inputs)
-    gain = speedup(trial.model, trial.vocabulary, trial.batch_size, size, num_tokens=num_tokens, device=device)
-    return size if gain >= WORTH_IT else 1
+    return size if speedup(trial, size, device) >= WORTH_IT else 1

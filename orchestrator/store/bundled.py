@@ -4,6 +4,7 @@
 """
 
 from pathlib import Path
+from typing import Any, NoReturn
 
 from orch.core.errors import OrchError, StoreReadOnly
 from orch.store.local_files import LocalFiles
@@ -18,17 +19,10 @@ class BundledFiles(LocalFiles):
     def __init__(self) -> None:
         super().__init__(str(FOLDER), BUNDLED)
 
-    def put(self, path: str, data: bytes, kind: str = "file") -> None:
+    def _refuse(self, *arguments: Any, **options: Any) -> NoReturn:
         raise StoreReadOnly()
 
-    def delete(self, path: str) -> None:
-        raise StoreReadOnly()
-
-    def move(self, path: str, target: str) -> None:
-        raise StoreReadOnly()
-
-    def sweep(self, folder: str) -> None:
-        raise StoreReadOnly()
+    put = delete = move = sweep = _refuse
 
 
 def no_results(location: str) -> OrchError:

@@ -96,7 +96,7 @@ TRIALS = (
     _column("ood_accuracy", pa.float64(), "accuracy at `test_length` inputs; 0 is chance, 1 is perfect"),
     _column("ood_accuracy_raw", pa.float64(), "share of right answers at `test_length` inputs"),
     _column("accuracy_100", pa.float64(), "accuracy at 100 inputs; 0 is chance, 1 is perfect; null if not tested"),
-    _column("accuracy_200", pa.float64(), "accuracy at 200 inputs, likewise"),
+    _column("accuracy_200", pa.float64(), "accuracy at 200 inputs; 0 is chance, 1 is perfect; null if not tested"),
     _column(
         "length_curve",
         pa.list_(pa.field("element", _LENGTH_SCORE)),

@@ -5,7 +5,6 @@ import json
 import os
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -159,9 +158,9 @@ class Store:
 
     # Files
 
-    def put_checkpoint(self, trial_id: str, data: bytes | os.PathLike[str] | str) -> None:
-        """Write the checkpoint of a trial, from memory or from a local file. It replaces the old one atomically."""
-        self.put_bytes(f"checkpoints/{trial_id}.safetensors", _contents(data))
+    def put_checkpoint(self, trial_id: str, data: bytes) -> None:
+        """Write the checkpoint of a trial. It replaces the old one atomically."""
+        self.put_bytes(f"checkpoints/{trial_id}.safetensors", data)
 
     def get_checkpoint(self, trial_id: str) -> bytes | None:
         return self.get_bytes(f"checkpoints/{trial_id}.safetensors")
@@ -169,8 +168,8 @@ class Store:
     def delete_checkpoint(self, trial_id: str) -> None:
         self.delete(f"checkpoints/{trial_id}.safetensors")
 
-    def put_weights(self, trial_id: str, data: bytes | os.PathLike[str] | str) -> None:
-        self.put_bytes(f"weights/{trial_id}.safetensors", _contents(data))
+    def put_weights(self, trial_id: str, data: bytes) -> None:
+        self.put_bytes(f"weights/{trial_id}.safetensors", data)
 
     def get_weights(self, trial_id: str) -> bytes | None:
         return self.get_bytes(f"weights/{trial_id}.safetensors")
@@ -217,10 +216,6 @@ def _answer(table: str, *sources: pa.Table) -> pa.Table:
         trials, withdrawn, curves = sources
         return standing_curves(curves, standing(trials, withdrawn), withdrawn)
     return sources[0]
-
-
-def _contents(data: bytes | os.PathLike[str] | str) -> bytes:
-    return data if isinstance(data, bytes) else Path(data).read_bytes()
 
 
 def _checked(path: str) -> str:

@@ -53,8 +53,8 @@ class TableReader:
         self._workers = min(8, os.cpu_count() or 1) if cache is None else 32
 
     def parts(self) -> list[Part]:
-        listed = self.files.sizes(self.table)
-        return [Part(path, size) for path, size in listed.items() if _is_part(path) and path not in self._skipped]
+        listed = self.files.sizes(self.table).items()
+        return [Part(path, size) for path, size in listed if path.endswith(".parquet") and path not in self._skipped]
 
     def read(self, columns: Sequence[str] | None = None) -> pa.Table:
         """Read every row, including those that do not count. The same object is returned while there are no new rows.
@@ -64,7 +64,7 @@ class TableReader:
         with self._lock:
             wanted = self._wanted(columns)
             kept = self._kept.setdefault(wanted, Kept())
-            for _ in self.passes():
+            for _ in self._passes():
                 if self._read_new(kept, wanted):
                     break
             return kept.data
@@ -75,7 +75,7 @@ class TableReader:
         time_column = TIMES[self.table]
         return tuple(dict.fromkeys([*KEYS[self.table], *([time_column] if time_column else []), *columns]))
 
-    def passes(self) -> Iterator[int]:
+    def _passes(self) -> Iterator[int]:
         """Yield attempts at reading, which may fail because another process merges parts after we have listed them."""
         for attempt in range(_PASSES):
             yield attempt
@@ -228,7 +228,3 @@ class TableReader:
         with ThreadPoolExecutor(num_workers) as pool:
             done = pool.map(lambda share: [function(part) for part in share], shares)
             return [each for share in done for each in share]
-
-
-def _is_part(path: str) -> bool:
-    return path.endswith(".parquet")

@@ -19,6 +19,8 @@ T = TypeVar("T")
 TRAINER_REVISION = 1
 """Raise it whenever training the same trial would give other numbers (Adam, loss, sampling order, evaluation)."""
 
+_POSITIVE = ("batch_size", "steps", "min_inputs", "eval_every", "validation_samples", "test_length", "test_samples")
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Trial:
@@ -91,15 +93,7 @@ class Trial:
     def problems(self) -> list[str]:
         """Return everything that keeps this trial from running, each as a sentence that names the remedy."""
         found = self.task.problems() + self.model.problems()
-        for name in (
-            "batch_size",
-            "steps",
-            "min_inputs",
-            "eval_every",
-            "validation_samples",
-            "test_length",
-            "test_samples",
-        ):
+        for name in _POSITIVE:
             if getattr(self, name) < 1:
                 found.append(f"{name} {getattr(self, name)} is not enough: use 1 or more")
         for name in ("train_examples", "init_seed", "data_seed", "eval_seed"):

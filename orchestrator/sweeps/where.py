@@ -44,7 +44,8 @@ class Where:
         A trial that lacks a field has none of its values. One that waits for its learning rate may have any.
         """
         for name, values in self.equal.items():
-            if _value(trial, name) not in values and not _may_be_anything(trial, name):
+            value = _value(trial, name)
+            if value not in values and (name, value) != ("learning_rate", NOT_KNOWN):
                 return False
         return all(_value(trial, name) not in values for name, values in self.unequal.items())
 
@@ -146,7 +147,3 @@ def _value(trial: Trial | Settings, name: str) -> Any:
         if name in field_types(type(owner)):
             return getattr(owner, name)
     return _ABSENT
-
-
-def _may_be_anything(trial: Trial | Settings, name: str) -> bool:
-    return name == "learning_rate" and _value(trial, name) == NOT_KNOWN

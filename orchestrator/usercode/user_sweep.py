@@ -47,12 +47,9 @@ def _problem(cell: Any, definitions: Definitions) -> str:
     if not cell.trials:
         return "cells yields a cell without trials: give it a learning rate and a seed at least"
     trial = cell.example
-    known: Mapping[str, type[Any] | None] = {
-        "task": definitions.tasks.get(trial.task.name),
-        "model": definitions.models.get(trial.model.name),
-    }
+    known: Mapping[str, Mapping[str, type[Any]]] = {"task": definitions.tasks, "model": definitions.models}
     for kind, part in (("task", trial.task), ("model", trial.model)):
-        if getattr(known[kind], "revision", None) != getattr(part, "revision", 0):
+        if getattr(known[kind].get(part.name), "revision", None) != getattr(part, "revision", 0):
             return f"{kind} {part.name} cannot be found by its name: define or import it at the top level of the file"
     trial.model.num_parameters(trial.vocabulary)
     trial.model.forward_flops(trial.vocabulary, 1, trial.task.num_tokens(1))

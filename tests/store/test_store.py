@@ -166,7 +166,7 @@ def test_verifying_leaves_nothing_behind(tmp_path):
 def test_verifying_notices_a_store_that_keeps_nothing(tmp_path, monkeypatch):
     store = Store.open(tmp_path)
     monkeypatch.setattr("orch.store.local_files.LocalFiles.put", lambda *args, **kwargs: None)
-    with pytest.raises(StoreUnreachable, match="does not give back"):
+    with pytest.raises(StoreUnreachable, match="does not return what was written"):
         store.verify()
 
 

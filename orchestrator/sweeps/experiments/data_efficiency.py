@@ -32,7 +32,7 @@ def cells(scale: Scale, results: Results) -> Iterator[Cell]:
         problem = scale.task(task, modulus)
         best = results.best_learning_rate(scale.cell(problem, model).trials, sweep="main")
         for size in scale.few(*sizes):
-            cell = scale.cell(
+            yield scale.cell(
                 problem,
                 model,
                 learning_rates=[best],
@@ -42,7 +42,6 @@ def cells(scale: Scale, results: Results) -> Iterator[Cell]:
                 max_inputs=LENGTH,
                 steps=_steps(size, scale),
             )
-            yield cell
 
 
 def _steps(size: int, scale: Scale) -> int:
