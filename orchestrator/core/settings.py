@@ -39,7 +39,7 @@ def field_types(config_type: type) -> Mapping[str, Any]:
     return _field_types(config_type)
 
 
-@functools.cache  # a function of its own, because mypy does not accept a dataclass type as hashable
+@functools.cache  # not on `field_types`, because mypy does not accept a dataclass type as hashable
 def _field_types(config_type: type) -> Mapping[str, Any]:
     hints = typing.get_type_hints(config_type)
     return types.MappingProxyType({field.name: hints[field.name] for field in dataclasses.fields(config_type)})

@@ -79,7 +79,7 @@ class Waiting:
 
 
 class Results:
-    """What a sweep may ask about finished trials."""
+    """The finished trials, which a sweep may ask for accuracies and best learning rates."""
 
     def __init__(self, load: Callable[[], Mapping[str, Row]]):
         self._load = load
