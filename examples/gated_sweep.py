@@ -1,10 +1,10 @@
-"""A user's sweep, with a model and a task of its own: orch sweep examples/gated_sweep.py --where modulus=2,seed=0
+"""A user-defined sweep, model and task: orch sweep examples/gated_sweep.py --where modulus=2,seed=0
 
-What do negative gates give a diagonal recurrence? Parity, at every length. And unlike a rotation it can forget when
-told to, so that it also has sums that are reset now and then.
+With negative gates a diagonal recurrence learns parity at every length. Unlike a rotation it can also forget its
+state, as sums that are reset now and then require.
 
-Edit `cells` freely: finished trials count. Edit anything else here or in the network's file, and the model and the task
-are new: their trials run again.
+You may edit `cells`: finished trials still count. After any other edit here or in the network's file, the model and the
+task count as new, and their trials run again.
 """
 
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ class Gated(ModelConfig):
         return {"embedding.weight": (V, H), "head.weight": (V, H), "head.bias": (V,)} | linear | biases
 
     def network(self):
-        from .gated_network import Network  # here, because planning does without torch
+        from .gated_network import Network  # imported here, because planning must not import torch
 
         return Network
 

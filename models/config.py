@@ -40,9 +40,9 @@ class ModelConfig:
     revision: ClassVar[int]
     """Raise it whenever the same settings and seed would train to other numbers: it is part of a trial's id."""
     packs: ClassVar[bool] = False
-    """Whether stacked trials share every operation. If not, they take turns and a pack saves no time."""
+    """True if stacked trials share every operation. If not, they take turns and a pack saves no time."""
     slow: ClassVar[bool] = False
-    """Whether it takes many times as long as other models of its width: small scales train fewer trials of it."""
+    """True if it takes many times as long as other models of its width: small scales train fewer trials of it."""
     title: ClassVar[str] = ""
     """Name in tables and figures. If empty, it is `name` with spaces for underscores."""
     variant_titles: ClassVar[Mapping[str, str]] = {}
@@ -52,7 +52,7 @@ class ModelConfig:
     looks: ClassVar[Mapping[str, Look]] = {}
     """Look in figures by `table_variant`; "" is for all other variants. A model without one is given a spare look."""
     small_settings: ClassVar[Mapping[str, Any]] = {}
-    """Settings besides the width that make a trial small enough for tests and `orch doctor`."""
+    """Settings other than the width that make a trial small enough for tests and `orch doctor`."""
     own_learning_rates: ClassVar[Mapping[str, tuple[float, ...]]] = {}
     """Learning rates by name of scale, in place of the scale's default."""
 
@@ -77,7 +77,7 @@ class ModelConfig:
 
     @property
     def summary(self) -> str:
-        """Words that set this variant apart from others of its model, for listings."""
+        """Description of this variant among those of its model, for listings."""
         return ""
 
     def kernel_name(self, device: str) -> str | None:
@@ -99,7 +99,7 @@ class ModelConfig:
         return cast("type[Network]", importlib.import_module(f"{package}.network").Network)
 
     def is_trained(self, parameter: str) -> bool:
-        """Whether training changes the parameter of this name."""
+        """Return whether training changes the parameter of this name."""
         return True
 
     def num_parameters(self, vocabulary: Vocabulary) -> int:
@@ -109,7 +109,7 @@ class ModelConfig:
         """Number of multiplications and additions to read `num_samples` sequences of `num_tokens`, for estimates.
 
         A training step takes about three times as many, and Adam's pass over the parameters. By default every parameter
-        is taken to serve every token once.
+        is assumed to be used once for every token.
         """
         return 2 * num_samples * num_tokens * self.num_parameters(vocabulary)
 
@@ -132,7 +132,7 @@ class BilinearFamilyConfig(ModelConfig):
     train_normalisation: str = setting(
         "rms", "state normalisation in training: none, or unit, rms or block at every step, or with -final at the last"
     )
-    eval_normalisation: str = setting("rms", "state normalisation in evaluation, named likewise")
+    eval_normalisation: str = setting("rms", "state normalisation in evaluation, with the same names")
     init_scale: float = setting(0.01, "the recurrence and the head start uniform within plus or minus this")
     embedding_scale: float = setting(0.3, "standard deviation of the initial embeddings")
     initial_state_scale: float = setting(0.01, "h_0 starts uniform within plus or minus this")
@@ -185,22 +185,49 @@ class BilinearFamilyConfig(ModelConfig):
         return found
 
 
-def rnn_shapes(width: int, num_gates: int, vocabulary: Vocabulary) -> dict[str, Shape]:
-    """Parameters in torch.nn's recurrent layout (two biases, no learned h_0) between an embedding and a head."""
-    gates = num_gates * width
-    return {
-        "embedding": (vocabulary.size, width),
-        "recurrence.weight_ih": (gates, width),
-        "recurrence.weight_hh": (gates, width),
-        "recurrence.bias_ih": (gates,),
-        "recurrence.bias_hh": (gates,),
-        "head.weight": (vocabulary.size, width),
-        "head.bias": (vocabulary.size,),
-    }
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TokenRNNConfig(ModelConfig):
+    """A recurrence in torch.nn's layout (two biases, no learned h_0) between an embedding and a head."""
+
+    packs = True
+    num_gates: ClassVar[int]
+
+    def shapes(self, vocabulary: Vocabulary) -> dict[str, Shape]:
+        H, G = self.width, self.num_gates * self.width
+        return {
+            "embedding": (vocabulary.size, H),
+            "recurrence.weight_ih": (G, H),
+            "recurrence.weight_hh": (G, H),
+            "recurrence.bias_ih": (G,),
+            "recurrence.bias_hh": (G,),
+            "head.weight": (vocabulary.size, H),
+            "head.bias": (vocabulary.size,),
+        }
+
+    def forward_flops(self, vocabulary: Vocabulary, num_samples: int, num_tokens: int) -> int:
+        H, G = self.width, self.num_gates * self.width
+        per_token_table, recurrence = 2 * vocabulary.readable * G * H, 2 * num_samples * num_tokens * G * H
+        return per_token_table + recurrence + 2 * num_samples * H * vocabulary.size
 
 
-def rnn_flops(width: int, num_gates: int, vocabulary: Vocabulary, num_samples: int, num_tokens: int) -> int:
-    """Number of operations of a network with the parameters of `rnn_shapes`."""
-    per_token_table = 2 * vocabulary.readable * num_gates * width * width
-    recurrence = 2 * num_samples * num_tokens * num_gates * width * width
-    return per_token_table + recurrence + 2 * num_samples * width * vocabulary.size
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LayeredConfig(ModelConfig):
+    """A stack of equal layers, slow to train. Variants in the published tables differ in the number of layers."""
+
+    slow = True
+
+    layers: int = setting(1, "number of layers")
+
+    @property
+    def table_variant(self) -> str:
+        return str(self.layers)
+
+    @property
+    def summary(self) -> str:
+        return f"{self.layers} layer{'s' * (self.layers != 1)}"
+
+    def problems(self) -> list[str]:
+        found = ModelConfig.problems(self)
+        if self.layers < 1:
+            found.append(f"layers {self.layers} is no model: use 1 or more")
+        return found

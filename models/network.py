@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -21,8 +21,6 @@ class Network(nn.Module):
 
     A subclass defines `fresh` and `forward`.
     """
-
-    config_type: ClassVar[type[ModelConfig]]
 
     def __init__(self, config: Any, vocabulary: Vocabulary, members: Sequence[Mapping[str, Tensor]]):
         super().__init__()
@@ -79,14 +77,9 @@ def _attribute(name: str) -> str:
     return name.replace(".", "/")
 
 
-def network_type(config: ModelConfig) -> type[Network]:
-    """Return the network's class of a model."""
-    return config.network()
-
-
 def build(config: ModelConfig, vocabulary: Vocabulary, generators: Sequence[torch.Generator]) -> Network:
     """Build an initialised network of one trial per generator. Each trial draws what it would draw alone."""
-    kind = network_type(config)
+    kind = config.network()
     return kind(config, vocabulary, [kind.fresh(config, vocabulary, generator) for generator in generators])
 
 
@@ -162,7 +155,7 @@ class TokenRNN(Network):
 class PerTrial(Network):
     """Network around an ordinary module, which maps tokens (B, T) and ends (B) to logits (B, V). Trials take turns.
 
-    A stack of such trials is no faster than its trials alone; it lets the rest of the project treat all models alike.
+    A stack of such trials is no faster than its trials alone; it gives all models the same interface.
     """
 
     def __init__(self, config: Any, vocabulary: Vocabulary, members: Sequence[Mapping[str, Tensor]]):

@@ -12,42 +12,24 @@ The names below are imported when they are first used: `import orch` alone loads
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "Cell",
-    "ModelConfig",
-    "Network",
-    "OrchError",
-    "PerTrial",
-    "Result",
-    "Results",
-    "Scale",
-    "Store",
-    "Study",
-    "Task",
-    "Trial",
-    "Vocabulary",
-    "__version__",
-    "load",
-    "make_trial",
-    "setting",
-    "train",
-]
-
 if TYPE_CHECKING:
-    from orch.analysis import load
-    from orch.analysis.study import Study
-    from orch.core.errors import OrchError
-    from orch.core.settings import setting
-    from orch.models import ModelConfig, Vocabulary
-    from orch.models.network import Network, PerTrial
-    from orch.store import Store
-    from orch.sweeps.cell import Cell
-    from orch.sweeps.result import Result
-    from orch.sweeps.scales import Scale
-    from orch.sweeps.selection import Results
-    from orch.sweeps.trial import Trial, make_trial
-    from orch.tasks import Task
-    from orch.training.train import train
+    from orch.analysis import load as load
+    from orch.analysis.study import Study as Study
+    from orch.core.errors import OrchError as OrchError
+    from orch.core.settings import setting as setting
+    from orch.models import ModelConfig as ModelConfig
+    from orch.models import Vocabulary as Vocabulary
+    from orch.models.network import Network as Network
+    from orch.models.network import PerTrial as PerTrial
+    from orch.store import Store as Store
+    from orch.sweeps.cell import Cell as Cell
+    from orch.sweeps.result import Result as Result
+    from orch.sweeps.scales import Scale as Scale
+    from orch.sweeps.selection import Results as Results
+    from orch.sweeps.trial import Trial as Trial
+    from orch.sweeps.trial import make_trial as make_trial
+    from orch.tasks import Task as Task
+    from orch.training.train import train as train
 
     __version__: str
 else:
@@ -70,9 +52,10 @@ else:
         "setting": "orch.core.settings",
         "train": "orch.training.train",
     }
+    __all__ = ["__version__", *_HOMES]
 
     def __getattr__(name: str) -> Any:
-        """Import an exported name on first use, and keep it."""
+        """Import an exported name when it is first used."""
         if name == "__version__":
             value = importlib.import_module("importlib.metadata").version("orch")
         elif name in _HOMES:

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from orch.core.settings import setting
 from orch.tasks.task import Task
 
 ADVANCE, REVERSE = 0, 1
@@ -28,8 +27,6 @@ class Dihedral(Task):
     revision = 1
     title = "Dihedral group"
     modulus_titles = {None: "Dihedral group of {}"}
-
-    modulus: int = setting(5, "number of values, m")
 
     @property
     def slots(self) -> tuple[range, ...]:

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from orch.core.settings import setting
 from orch.tasks.task import Task
 
 
@@ -20,8 +19,6 @@ class ModularAddition(Task):
     revision = 1
     title = "Modular addition"
     modulus_titles = {2: "Parity", None: "Addition modulo {}"}
-
-    modulus: int = setting(5, "number of values, m")
 
     @property
     def slots(self) -> tuple[range, ...]:

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from orch.core.settings import setting
 from orch.tasks.task import Task
 
 OPERATORS = "+-*"
@@ -23,8 +22,6 @@ class ModularArithmetic(Task):
     revision = 1
     title = "Modular arithmetic"
     modulus_titles = {None: "Arithmetic modulo {}"}
-
-    modulus: int = setting(5, "number of values, m")
 
     @property
     def slots(self) -> tuple[range, ...]:

@@ -1,6 +1,6 @@
 """Batches of any task, drawn on the device from an explicit generator.
 
-Suffixes of names are shapes: N samples, T tokens, L symbols, S states.
+Suffixes of names are shapes: N samples, T tokens, L symbols, S states, V vocabulary.
 """
 
 import hashlib
@@ -97,9 +97,5 @@ def majority(task: Task, num_inputs: int) -> float:
         moves.append(move_SS)
     for position in range(task.num_symbols_for(num_inputs)):
         share_S = share_S @ moves[position % len(moves)]
-    return (
-        torch.zeros(task.vocabulary, dtype=torch.float64)
-        .index_add_(0, torch.tensor(machine.target), share_S)
-        .max()
-        .item()
-    )
+    share_V = torch.zeros(task.vocabulary, dtype=torch.float64)
+    return share_V.index_add_(0, torch.tensor(machine.target), share_S).max().item()

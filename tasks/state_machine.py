@@ -14,7 +14,7 @@ class StateMachine(Task):
 
     >>> table = ((3, 0, 4, 5, 1, 2), (2, 1, 0, 3, 5, 4), (5, 0, 2, 1, 3, 4),
     ...          (5, 0, 1, 2, 4, 3), (1, 0, 3, 4, 2, 5), (5, 4, 0, 3, 1, 2))
-    >>> run(table, [4, 1, 2, 5, 5])
+    >>> functools.reduce(lambda state, symbol: table[state][symbol], [4, 1, 2, 5, 5])
     2
 
     There is one machine per modulus and `machine_seed`, shared by all models, learning rates and seeds, because at
@@ -28,7 +28,6 @@ class StateMachine(Task):
     modulus_titles = {None: "State machine, {} states"}
     modulus_label = "{} states"
 
-    modulus: int = setting(5, "number of values, m")
     machine_seed: int = setting(1, "draws the machine, one per modulus")
 
     @property
@@ -63,7 +62,7 @@ class StateMachine(Task):
 def draw_table(modulus: int, machine_seed: int) -> tuple[tuple[int, ...], ...]:
     """Draw a machine that remembers its state.
 
-    A machine whose rows are all alike forgets its state at every step and is drawn again. At modulus 2 that is half of
+    A machine whose rows are all equal forgets its state at every step and is drawn again. At modulus 2 that is half of
     all machines; the published row for two states fits only the other half.
     """
     rng = random.Random(f"state_machine/{modulus}/{machine_seed}")
@@ -71,11 +70,3 @@ def draw_table(modulus: int, machine_seed: int) -> tuple[tuple[int, ...], ...]:
         table = tuple(tuple(sorted(range(modulus), key=lambda _: rng.random())) for _ in range(modulus))
         if len(set(table)) > 1:
             return table
-
-
-def run(table: tuple[tuple[int, ...], ...], symbols: list[int]) -> int:
-    """Return the final state of a machine, given as its table."""
-    state = symbols[0]
-    for symbol in symbols[1:]:
-        state = table[state][symbol]
-    return state

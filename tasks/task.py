@@ -4,6 +4,8 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
+from orch.core.settings import setting
+
 State = Hashable
 
 
@@ -23,7 +25,7 @@ class Task:
     Tokens are numbered: the input symbols, then [BOS], [EOI], then targets that are never read (if any).
     """
 
-    modulus: int
+    modulus: int = setting(5, "number of values, m")
 
     name: ClassVar[str]
     revision: ClassVar[int]

@@ -3,16 +3,15 @@
 from dataclasses import dataclass
 
 from orch.core.settings import setting
-from orch.models.config import ModelConfig, Shape, Vocabulary
+from orch.models.config import LayeredConfig, Shape, Vocabulary
 from orch.models.look import DASHED, DOTTED, Look
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Config(ModelConfig):
+class Config(LayeredConfig):
     name = "mamba"
     revision = 1
     about = "selective state space: positive diagonal transitions"
-    slow = True
     title = "Mamba"
     variant_titles = {"1": "Mamba (1 layer)", "": "Mamba ({} layers)"}
     looks = {
@@ -23,20 +22,11 @@ class Config(ModelConfig):
     small_settings = {"layers": 2}
     own_learning_rates = {"laptop": (1e-3,)}
 
-    layers: int = setting(1, "number of layers")
     expansion: int = setting(2, "inner width as a multiple of the width")
     state_size: int = setting(16, "states per inner channel")
     kernel_size: int = setting(4, "width of the causal convolution")
     # Mamba-130M's own value, kept at every width: the published parameter counts say so.
     time_step_rank: int = setting(48, "rank of the time step's projection")
-
-    @property
-    def table_variant(self) -> str:
-        return str(self.layers)
-
-    @property
-    def summary(self) -> str:
-        return f"{self.layers} layer{'s' * (self.layers != 1)}"
 
     def kernel_name(self, device: str) -> str:
         from orch.models.mamba.scan import kernel
@@ -74,8 +64,8 @@ class Config(ModelConfig):
         return num_samples * num_tokens * per_position
 
     def problems(self) -> list[str]:
-        found = ModelConfig.problems(self)
-        for field in ("layers", "expansion", "state_size", "kernel_size", "time_step_rank"):
+        found = LayeredConfig.problems(self)
+        for field in ("expansion", "state_size", "kernel_size", "time_step_rank"):
             if getattr(self, field) < 1:
                 found.append(f"{field} {getattr(self, field)} is no model: use 1 or more")
         return found

@@ -23,7 +23,7 @@ from orch.models.network import PerTrial
 NORM_EPSILON = 1e-5
 INITIAL_DEVIATION = 0.1
 TIME_STEPS = (0.001, 0.1)
-"""Range in which Δ is initially log-uniform, apart from what W_Δ adds."""
+"""Range in which Δ is initially log-uniform, before W_Δ adds to it."""
 POSITIONS_AT_ONCE = 1 << 13
 """Number of positions to evaluate at once on a CPU. More would make the system allocate every intermediate result."""
 

@@ -69,12 +69,8 @@ class _LSTM(torch.autograd.Function):
     def backward(ctx: Any, g_final: Tensor) -> tuple[Tensor | None, ...]:
         hidden_KGH, steps = ctx.parts
         (K, G, H), R = hidden_KGH.shape, ctx.num_readable
-        g_input, g_across, all_g_c = (
-            g_final.new_zeros(K, R + 1, G),
-            g_final.new_zeros(K, H, G),
-            torch.zeros_like(g_final),
-        )
-        g_h, buffer = None, torch.empty_like(steps[0][3])
+        g_input, g_across = g_final.new_zeros(K, R + 1, G), g_final.new_zeros(K, H, G)
+        g_h, all_g_c, buffer = None, torch.zeros_like(g_final), torch.empty_like(steps[0][3])
         for t in reversed(range(len(steps))):
             position, h_before, c_before, gates, tanh_c, h = steps[t]
             g_h = position.join_last(g_h, g_final)
@@ -82,7 +78,7 @@ class _LSTM(torch.autograd.Function):
             g_gates = buffer.view(-1)[: gates.numel()].view_as(gates)
             (i, f, g, o), (g_i, g_f, g_g, g_o) = gates.chunk(4, dim=-1), g_gates.chunk(4, dim=-1)
             # The slope of a sigmoid s is s (1 - s), that of a tanh y is 1 - y^2; with x = g_c i g, for example, the
-            # input gate's gradient is x - x i. So no slope needs a pass of its own.
+            # input gate's gradient is x - x i. So no slope needs a separate pass.
             through_o = g_h * h
             torch.addcmul(through_o, through_o, o, value=-1, out=g_o)
             g_c.addcmul_(g_h, torch.addcmul(o, h, tanh_c, value=-1))

@@ -19,7 +19,7 @@ class Normalisation:
     kind: str
     block_size: int
     blocks_apart: bool = False
-    """Whether a block's components are adjacent, rather than the blocks: see `blocks.py`."""
+    """True if the components of a block are adjacent, rather than the blocks: see `blocks.py`."""
 
     def turned(self) -> "Normalisation":
         """Return the same normalisation for states in the other layout."""

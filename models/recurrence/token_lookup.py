@@ -5,7 +5,7 @@ from torch import Tensor
 
 
 def on_host(x: Tensor) -> bool:
-    """Whether a tensor is on the CPU, where reading a size does not wait and additions happen in a fixed order."""
+    """Return whether a tensor is on the CPU, where reading a size does not wait and the order of additions is fixed."""
     return x.device.type == "cpu"
 
 

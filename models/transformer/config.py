@@ -3,16 +3,15 @@
 from dataclasses import dataclass
 
 from orch.core.settings import setting
-from orch.models.config import ModelConfig, Shape, Vocabulary
+from orch.models.config import LayeredConfig, Shape, Vocabulary
 from orch.models.look import DASHED, DOTTED, Look
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Config(ModelConfig):
+class Config(LayeredConfig):
     name = "transformer"
     revision = 2
     about = "GPT-2 without dropout"
-    slow = True
     title = "Transformer"
     variant_titles = {"1": "Transformer (1 layer)", "": "Transformer ({} layers)"}
     looks = {
@@ -23,18 +22,9 @@ class Config(ModelConfig):
     small_settings = {"layers": 2, "heads": 2}
     own_learning_rates = {"laptop": (3e-4,)}
 
-    layers: int = setting(1, "number of layers")
     # The paper names no number at width 256; 4 keeps GPT-2's head size of 64.
     heads: int = setting(4, "number of attention heads")
     positions: int = setting(1024, "longest sequence in tokens")
-
-    @property
-    def table_variant(self) -> str:
-        return str(self.layers)
-
-    @property
-    def summary(self) -> str:
-        return f"{self.layers} layer{'s' * (self.layers != 1)}"
 
     @property
     def max_tokens(self) -> int:
@@ -70,9 +60,7 @@ class Config(ModelConfig):
         return self.layers * per_layer + 2 * positions * H * vocabulary.size
 
     def problems(self) -> list[str]:
-        found = ModelConfig.problems(self)
-        if self.layers < 1:
-            found.append(f"layers {self.layers} is no model: use 1 or more")
+        found = LayeredConfig.problems(self)
         if self.heads < 1 or self.width % self.heads:
             sizes = ", ".join(str(heads) for heads in range(1, self.width + 1) if self.width % heads == 0)
             found.append(f"heads {self.heads} does not divide width {self.width}: use one of {sizes}")

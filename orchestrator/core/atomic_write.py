@@ -1,4 +1,4 @@
-"""Writing a file as a whole or not at all, whenever the process or the machine dies."""
+"""Atomic writing: a file is written completely or not at all, even if the process or the machine dies."""
 
 import contextlib
 import errno
@@ -11,7 +11,7 @@ from pathlib import Path
 def write_atomically(
     path: Path, data: bytes | Iterable[bytes], *, durable: bool = False, before_rename: Callable[[], None] | None = None
 ) -> None:
-    """Create or replace a file: write a hidden file beside it, then rename that.
+    """Create or replace a file: write a hidden file in its folder, then rename that file.
 
     The hidden file is named `.<name>.<random>`, and removed if anything fails. With `durable`, missing folders are
     created, and when this returns the file would survive a power cut. `before_rename` is called between the two steps.

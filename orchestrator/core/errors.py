@@ -5,15 +5,18 @@ OrchError
 ├── InvalidSettings    settings that cannot work, all listed at once
 │   └── InvalidCode    a user's sweep file that cannot be used, with the line if it is known
 ├── InvalidQuery       SQL that does not work, or asks for more than reading
-├── DamagedFile        a file that is damaged or of another kind
+├── DamagedFile        a file that is damaged or has another format
 ├── StoreUnreachable   a store that cannot be read or written
-├── StoreFull          a store that has no room left
-├── StoreReadOnly      the results that came with orch, which nothing may change
+├── StoreFull          a store whose disk is full
+├── StoreReadOnly      the results that came with orch, which cannot be changed
 └── StoreTooNew        a store written by a later version of orch
 """
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 class OrchError(Exception):
@@ -26,6 +29,13 @@ class UnknownName(OrchError):
         close = difflib.get_close_matches(name, names, n=1)
         hint = f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(names)}"
         super().__init__(f"there is no {kind} {name!r}: {hint}")
+
+
+def look_up_name(kind: str, name: str, registry: Mapping[str, T]) -> T:
+    """Return what a name stands for in a registry, or raise `UnknownName`."""
+    if name not in registry:
+        raise UnknownName(kind, name, registry)
+    return registry[name]
 
 
 class InvalidSettings(OrchError):

@@ -2,7 +2,7 @@
 
 
 def printable(text: str) -> str:
-    """Replace every control character by a space, so that text from a store cannot steer the terminal.
+    """Replace every control character by a space, so that text from a store cannot control the terminal.
 
     >>> printable("\\x1b[31mred\\ttext")
     ' [31mred text'

@@ -1,6 +1,6 @@
 """Settings: frozen dataclasses of plain values, with descriptions, conversion to dictionaries, and a canonical form.
 
-Tasks, models and trials are made of these. Only the standard library is used, so that everything may import it.
+Tasks, models and trials are such settings. This file uses only the standard library, so every module may import it.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ def setting(default: Any, description: str, *, past: Any = _MISSING) -> Any:
 
 
 def describe(field: dataclasses.Field[Any]) -> str:
-    """Return the sentence about a field; nothing if it has none."""
+    """Return the sentence about a field; empty if it has none."""
     return str(field.metadata.get("description", ""))
 
 
@@ -39,7 +39,7 @@ def field_types(config_type: type) -> Mapping[str, Any]:
     return _field_types(config_type)
 
 
-@functools.cache  # apart, because mypy does not take the class of a dataclass for hashable
+@functools.cache  # not on `field_types`, because mypy does not accept a dataclass type as hashable
 def _field_types(config_type: type) -> Mapping[str, Any]:
     hints = typing.get_type_hints(config_type)
     return types.MappingProxyType({field.name: hints[field.name] for field in dataclasses.fields(config_type)})
@@ -95,7 +95,7 @@ def _json_tuple(value: tuple[Any, ...], hint: Any) -> str:
 
 
 def from_dict(config_type: type[T], values: Mapping[str, Any], kind: str = "setting") -> T:
-    """Return the config that `to_dict` was taken of.
+    """Return a config from the values that `to_dict` returned.
 
     An unknown name raises an error that suggests the nearest. Wrong types are reported all at once.
     """
@@ -119,8 +119,8 @@ def _plain(value: Any) -> Any:
 
 
 def _coerce(value: Any, hint: Any) -> Any:
-    """Return the value in its declared type, if that loses nothing; types that are not plain are left alone."""
-    if type(value) is hint and value == value:  # as it should be, and not NaN
+    """Return the value in its declared type, if that loses nothing; values of other types are returned unchanged."""
+    if type(value) is hint and value == value:  # NaN is not equal to itself
         return value
     if isinstance(hint, types.UnionType):
         return None if value is None else _coerce(value, next(arm for arm in hint.__args__ if arm is not type(None)))

@@ -1,4 +1,4 @@
-"""How long trials take: by arithmetic at assumed rates, corrected with what finished trials and `orch doctor` measured.
+"""Estimates of a trial's time: arithmetic at assumed rates, corrected by finished trials and by `orch doctor`.
 
 No torch and no Ray.
 """
@@ -34,7 +34,7 @@ class Basis(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Rough speed of a device, used where no finished trial tells better."""
+    """Rough speed of a device, used where no trial has finished."""
 
     flops_per_second: float
     seconds_per_step: float
@@ -115,10 +115,10 @@ def cost_columns(definitions: Definitions = BUILT_IN_DEFINITIONS) -> list[str]:
 
 
 class Estimator:
-    """How long trials take, by the arithmetic corrected with what finished trials took.
+    """Estimates the time of trials: the arithmetic, corrected by the time that finished trials took.
 
     A trial's estimate is `estimate_seconds` at the steps it is expected to train, times measured over computed time
-    of the trials most like it: what ran before is expected to take as long again, other sizes in proportion.
+    of the trials most like it: equal trials are expected to take as long again, and other sizes in proportion.
     """
 
     def __init__(
@@ -128,9 +128,9 @@ class Estimator:
         tried: Iterable[Mapping[str, Any]] = (),
         definitions: Definitions = BUILT_IN_DEFINITIONS,
     ):
-        """`device` is the one to estimate for; else that on which finished trials spent most of their time, else one
-        that `orch doctor` tried, a GPU if it can be. `tried` is what it left in the store's `rates`. Of the finished
-        `trials` only those count whose model and task are in `definitions`."""
+        """Estimate for `device`: by default the one on which finished trials spent most of their time, else one that
+        `orch doctor` tried, preferably a GPU. `tried` has the rates that `orch doctor` stored. Only those of the
+        finished `trials` count whose model and task are in `definitions`."""
         groups = [] if trials is None else list(_finished_groups(trials, definitions))
         spent: dict[str, float] = defaultdict(float)
         for group in groups:
@@ -190,10 +190,10 @@ def _add(sums: list[float], *values: float) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Finished trials alike in all that costs time."""
+    """Finished trials with equal settings, except those that do not affect time."""
 
     trial: Trial
-    """One of these trials."""
+    """Any trial of the group."""
     device: str
     count: int
     steps: float
@@ -215,7 +215,7 @@ def _finished_groups(trials: "Table", definitions: Definitions) -> Iterable[_Gro
             trial = Trial.from_dict(json.loads(config), definitions)
         except OrchError:
             continue  # a trial of another version, with settings that this one does not know
-        # What the settings meant to another version of a user's code, the present one may not know.
+        # Settings may mean something else in another version of a user's code.
         parts = ((trial.task, task_revision), (trial.model, model_revision))
         if all(part.revision == revision for part, revision in parts if type(part) in definitions.user_types):
             yield _Group(trial, device or "cpu", count, steps, seconds)

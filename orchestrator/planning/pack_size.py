@@ -1,4 +1,4 @@
-"""How many trials to train as one pack: what stacking gains on a device, and when it would change a result. No torch.
+"""The number of trials to train as one pack: the speedup of stacking, and whether it changes results. No torch.
 
 A step of one trial is the calls that start its operations, and their work. A pack makes the calls once for all trials,
 and does the work of each: it gains where calls take longer than work, that is, for small models.
@@ -7,7 +7,6 @@ and does the work of each: it gains where calls take longer than work, that is, 
 import math
 from dataclasses import dataclass
 
-from orch.models import ModelConfig, Vocabulary
 from orch.sweeps.trial import Trial
 
 WORTH_IT = 1.2
@@ -19,7 +18,7 @@ class Pace:
     """The seconds that the parts of a training step take on a kind of device."""
 
     per_position: float
-    """The calls at one position, forwards and backwards, and their part of the calls around."""
+    """The calls at one position, forwards and backwards, and its share of all other calls."""
     per_trial: float
     """The calls for each trial of a pack, such as those of the optimiser."""
     per_operation: float
@@ -45,34 +44,27 @@ def _pace(device: str) -> Pace:
     return PACES["cpu" if device.startswith("cpu") else "gpu"]
 
 
-def speedup(
-    model: ModelConfig,
-    vocabulary: Vocabulary,
-    batch_size: int,
-    size: int,
-    *,
-    num_tokens: int = 12,
-    device: str = "cpu",
-) -> float:
-    """Training steps per second of each trial in a pack of `size`, added up, over those of a trial alone."""
+def speedup(trial: Trial, size: int, device: str = "cpu") -> float:
+    """Return the training steps per second of all trials in a pack of `size`, relative to one trial alone."""
+    model, vocabulary = trial.model, trial.vocabulary
     if not model.packs:
         return 1.0
-    pace = _pace(device)
+    pace, num_tokens = _pace(device), trial.task.num_tokens(trial.max_inputs)
     calls = num_tokens * pace.per_position
-    num_states = batch_size * num_tokens * model.width
+    num_states = trial.batch_size * num_tokens * model.width
     # A training step takes about three forward passes.
-    operations = 3 * model.forward_flops(vocabulary, batch_size, num_tokens)
+    operations = 3 * model.forward_flops(vocabulary, trial.batch_size, num_tokens)
     work = pace.per_trial + operations * pace.per_operation + num_states * pace.per_state
     work += model.num_parameters(vocabulary) * pace.per_parameter
     return (calls + work) / (calls / size + work)
 
 
 def stacks_exactly(trial: Trial) -> bool:
-    """Whether the trial's numbers on a CPU are the same, bit for bit, alone and in a stack.
+    """Return whether the trial's numbers on a CPU are the same, bit for bit, alone and in a stack.
 
     They are where every trial's matrices begin at a multiple of 16 bytes and its states are a multiple of 32 numbers:
     matrix products depend on the one and exponentials on the other, in the last bit. Other trials would differ by
-    rounding, of which training can make much: they run alone.
+    rounding, which training can amplify, so they run alone.
     """
     model = trial.model
     matrices = [shape for shape in model.shapes(trial.vocabulary).values() if len(shape) > 1]
@@ -87,7 +79,7 @@ def stacks_exactly(trial: Trial) -> bool:
 
 
 def memory(trial: Trial) -> float:
-    """Bytes that a trial in training takes, roughly: weights, gradients and moments, states, and transitions."""
+    """Estimate the bytes that training a trial takes: weights, gradients and moments, states, and transitions."""
     model, vocabulary = trial.model, trial.vocabulary
     num_tokens = trial.task.num_tokens(trial.max_inputs)
     num_states = max(trial.batch_size * num_tokens, trial.validation_samples) * model.width
@@ -96,9 +88,9 @@ def memory(trial: Trial) -> float:
 
 
 def pack_size(trial: Trial, num_available: int, device: str = "cpu", largest: int | None = None) -> int:
-    """How many of `num_available` trials like this one to train as one pack: 1 where packing does not help.
+    """Return how many of `num_available` equal-sized trials to train as one pack: 1 where packing does not help.
 
-    `largest` is a limit of the user's. Packs are of even size: twelve trials make two packs of six, not nine and three.
+    `largest` is the user's limit. Packs have equal sizes: twelve trials make two packs of six, not nine and three.
     """
     pace = _pace(device)
     most = min(largest or pace.largest_pack, int(pace.memory / memory(trial)))
@@ -106,6 +98,4 @@ def pack_size(trial: Trial, num_available: int, device: str = "cpu", largest: in
     if most < 2 or num_available < 2 or not stacks:
         return 1
     size = math.ceil(num_available / math.ceil(num_available / most))
-    num_tokens = trial.task.num_tokens(trial.max_inputs)
-    gain = speedup(trial.model, trial.vocabulary, trial.batch_size, size, num_tokens=num_tokens, device=device)
-    return size if gain >= WORTH_IT else 1
+    return size if speedup(trial, size, device) >= WORTH_IT else 1

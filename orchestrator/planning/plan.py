@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from orch.core.errors import UnknownName
+from orch.core.errors import look_up_name
 from orch.planning.estimate import MEASURED_COLUMNS, Basis, Estimator, cost_columns
 from orch.store.failed_trials import failed_trials
 from orch.sweeps import selection
@@ -33,7 +33,7 @@ class TrialState(enum.StrEnum):
     """The last attempt failed; the trial is tried again."""
     TO_DO = "to do"
     WAITING = "waiting"
-    """Its learning rate comes from results that are not there yet."""
+    """Its learning rate depends on trials that are not finished."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class PlannedTrial:
 
     @property
     def left(self) -> bool:
-        """Whether a run would train it now."""
+        """True if a run would train it now."""
         return self.state in (TrialState.TO_DO, TrialState.FAILED)
 
 
@@ -122,10 +122,9 @@ def make_plan(
 ) -> Plan:
     """Plan these sweeps of a catalogue (`all` for all) at a scale, narrowed by conditions, against what a store has.
 
-    `device` is the one to estimate for. Without it, it is the one that the store has most results of.
+    Estimates are for `device`, by default the one on which the store's trials spent most of their time.
     """
-    if scale not in SCALES:
-        raise UnknownName("scale", scale, SCALES)
+    size = look_up_name("scale", scale, SCALES)
     planned_sweeps, matches = resolve(names, catalogue), parse_where(where, Known.of(catalogue)).matches
     columns = [*selection.COLUMNS, *MEASURED_COLUMNS, *cost_columns(catalogue)]
     trials = _read(store.with_settings_of(catalogue), "trials", columns) if store is not None else None
@@ -136,7 +135,7 @@ def make_plan(
     # Every sweep of the paper is expanded, to know which trials serve others as well.
     results = Results.none() if trials is None else Results.of_table(trials)
     every_sweep = dict.fromkeys([*planned_sweeps, *resolve([ALL], catalogue)])
-    expansion = expand(every_sweep, SCALES[scale], results, catalogue)
+    expansion = expand(every_sweep, size, results, catalogue)
 
     def planned(trial_id: str, trial: Trial, sweeps: list[str], state: TrialState) -> PlannedTrial:
         inside = tuple(name for name in sweeps if name in planned_sweeps)

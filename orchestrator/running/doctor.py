@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from orch import models
-from orch.models.network import Network, build, network_type
+from orch.models.network import Network, build
 from orch.planning.estimate import step_seconds
 from orch.running import provenance
 from orch.store import Store
@@ -191,7 +191,7 @@ def _batch(trial: Trial, num_trials: int) -> Sequence[Tensor]:
 
 
 def _copy(network: Network, device: str) -> Network:
-    kind = network_type(network.config)
+    kind: type[Network] = network.config.network()
     members = [network.member(position) for position in range(network.num_trials)]
     return kind(network.config, network.vocabulary, members).to(device)
 

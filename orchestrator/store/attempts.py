@@ -28,7 +28,7 @@ class Outcome(enum.StrEnum):
 
 
 ENDED_WELL = frozenset({Outcome.FINISHED, Outcome.DIVERGED})
-"""Outcomes of attempts that came to a result."""
+"""Outcomes of attempts that have a result."""
 LEFT_OFF = frozenset({Outcome.INTERRUPTED, Outcome.PRUNED})
 """Outcomes of attempts that were stopped on purpose, without a result and without an error."""
 
@@ -62,7 +62,7 @@ class Attempt:
     ) -> dict[str, Any]:
         """Return the row that ends the attempt.
 
-        The driver writes it (`by_driver`) for a worker that is gone; which worker that was stands in the start row.
+        The driver writes it (`by_driver`) for a worker that is gone. The start row names that worker.
         """
         row = self._row(Event.END) | {"outcome": str(outcome), "step": step}
         row |= {"host": os.uname().nodename} if by_driver else _this_worker()

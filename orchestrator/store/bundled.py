@@ -4,6 +4,7 @@
 """
 
 from pathlib import Path
+from typing import Any, NoReturn
 
 from orch.core.errors import OrchError, StoreReadOnly
 from orch.store.local_files import LocalFiles
@@ -18,21 +19,14 @@ class BundledFiles(LocalFiles):
     def __init__(self) -> None:
         super().__init__(str(FOLDER), BUNDLED)
 
-    def put(self, path: str, data: bytes, kind: str = "file") -> None:
+    def _refuse(self, *arguments: Any, **options: Any) -> NoReturn:
         raise StoreReadOnly()
 
-    def delete(self, path: str) -> None:
-        raise StoreReadOnly()
-
-    def move(self, path: str, target: str) -> None:
-        raise StoreReadOnly()
-
-    def sweep(self, folder: str) -> None:
-        raise StoreReadOnly()
+    put = delete = move = sweep = _refuse
 
 
 def no_results(location: str) -> OrchError:
-    """Return the error for a store that does not exist; it mentions the bundled results if there are any."""
+    """Return the error for a store that does not exist. It mentions the bundled results, if there are any."""
     if location == BUNDLED:
         return OrchError("no results came with this installation of orch: run orch sweep, and name its --store")
     return OrchError(f"there are no results at {location}: check the name, or run orch sweep first{bundled_hint()}")

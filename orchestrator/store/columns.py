@@ -1,9 +1,9 @@
 """The tables of a store and their columns, each with a sentence about it (as Arrow field metadata, `description`).
 
-A trial's settings are columns of their own: one for every field that any task, any model or the trial itself has, null
+A trial's settings are columns: one for every field that any task, any model or the trial itself has, null
 where it does not apply. A new setting is therefore a new column, and earlier parts read as null there. Settings that
-only a user's tasks and models have come last. A store that has them is also read without their code: columns that a
-reader does not know are kept as they are.
+only a user's tasks and models have come last. A store that has them is also read without their code: unknown
+columns are returned unchanged.
 """
 
 import dataclasses
@@ -96,7 +96,7 @@ TRIALS = (
     _column("ood_accuracy", pa.float64(), "accuracy at `test_length` inputs; 0 is chance, 1 is perfect"),
     _column("ood_accuracy_raw", pa.float64(), "share of right answers at `test_length` inputs"),
     _column("accuracy_100", pa.float64(), "accuracy at 100 inputs; 0 is chance, 1 is perfect; null if not tested"),
-    _column("accuracy_200", pa.float64(), "accuracy at 200 inputs, likewise"),
+    _column("accuracy_200", pa.float64(), "accuracy at 200 inputs; 0 is chance, 1 is perfect; null if not tested"),
     _column(
         "length_curve",
         pa.list_(pa.field("element", _LENGTH_SCORE)),
@@ -177,7 +177,7 @@ KEYS: dict[str, tuple[str, ...]] = {
     "attempts": ("attempt_id", "event"),
     "withdrawn": ("trial_id", "attempt_id"),
 }
-"""The columns that identify a row. Rows alike in these say the same thing twice, and the earliest of them counts."""
+"""The columns that identify a row. Rows that agree in all of them are duplicates, of which the earliest counts."""
 
 TIMES: dict[str, str | None] = {"trials": "finished_at", "curves": None, "attempts": "at", "withdrawn": "at"}
-"""The column that says when a row came to be."""
+"""The column with the time at which a row was made."""

@@ -1,7 +1,7 @@
 """Merging small parts into large ones, so that reading thousands of trials takes a few requests.
 
-A process may die at any moment, and two compactions may run at once: the merged part is on disk before the first of
-those that it replaces is deleted, readers ignore parts that another one replaces, and duplicate rows count once. Parts
+A process may die at any moment, and two compactions may run at once: a merged part is on disk before any part that it
+replaces is deleted, readers ignore parts that another one replaces, and duplicate rows count once. Parts
 that a compaction did not delete before it died are deleted by the next one.
 """
 

@@ -52,7 +52,7 @@ def read_drivers(store: Store) -> list[DriverRecord]:
 
 
 def live_drivers(store: Store) -> list[DriverRecord]:
-    """Return the drivers that are at work on the store now."""
+    """Return the drivers that are alive."""
     return [driver for driver in read_drivers(store) if driver.alive]
 
 

@@ -1,4 +1,4 @@
-"""Which trials have failed: the one rule that plans, status, reports and bundles share."""
+"""The rule that decides which trials have failed, for plans, status, reports and bundles."""
 
 from collections.abc import Container, Sequence
 from datetime import UTC, datetime, timedelta
@@ -15,7 +15,7 @@ LOST_DRIVER = {
     "error_signature": "lost driver",
     "error_message": "the attempt never ended: its driver and worker are gone",
 }
-"""What an attempt counts as that started and did not end, once its driver is dead."""
+"""Columns of an attempt that started and did not end, once its driver is dead."""
 
 
 def failed_trials(store: Store, done: Container[str]) -> set[str]:
@@ -24,10 +24,10 @@ def failed_trials(store: Store, done: Container[str]) -> set[str]:
 
 
 def failed_attempts(store: Store, done: Container[str], columns: Sequence[str] = ()) -> dict[str, list[dict[str, Any]]]:
-    """Return the failed attempts, oldest first, of every trial that has failed; `columns` are read besides.
+    """Return the failed attempts, oldest first, of every trial that has failed, with `columns` in addition.
 
-    A trial has failed if it has no result and its latest attempt went wrong. An attempt that started and did not end is
-    under way while its driver lives, and lost once its driver is dead. One that was interrupted or pruned did not fail.
+    A trial has failed if it has no result and its latest attempt went wrong. An attempt without an
+    end row is running while its driver lives, and lost once its driver is dead. Interrupted or pruned is not failed.
     """
     if not store.exists():
         return {}

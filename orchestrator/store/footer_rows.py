@@ -1,11 +1,11 @@
-"""A copy of a small part's rows, as lines of JSON among the notes in its Parquet footer.
+"""A copy of a small part's rows, as lines of JSON in the metadata of its Parquet footer.
 
 A store that was not compacted has a part for every trial, and Arrow takes a third of a millisecond to parse a footer
 with seventy columns. The lines of many parts are found by their mark and parsed all at once. On 10,000 parts of one
 trial each, this makes `orch query` 5.4 times and `orch status` 6.4 times faster, start of the process included;
 `python benchmarks/store.py` measures it with and without the lines.
 
-A checksum of the columns and one of the rows in both forms stand with the lines. If either does not match, or a number
+The lines come with a checksum of the columns, and one of the rows in both forms. If either does not match, or a number
 has no JSON (NaN, of a diverged trial), the part is read as Parquet.
 """
 

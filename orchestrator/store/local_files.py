@@ -1,4 +1,4 @@
-"""The files of a store in a folder, of this machine or of a network file system."""
+"""The files of a store in a folder, on this machine or on a network file system."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""Choosing among finished trials by conditions on their settings, also where the code of their models is absent."""
+"""Selecting finished trials by conditions on their settings, even if the code of their models is missing."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,7 @@ from orch.sweeps.where import Known, Settings, parse_where
 
 
 def known_settings(trials: pa.Table, definitions: Definitions = BUILT_IN_DEFINITIONS) -> Known:
-    """Return what conditions may name: the settings of `definitions`, and those of trials whose code is absent.
+    """Return what conditions may name: the settings of `definitions`, and those of trials whose code is missing.
 
     `trials` is a table with all columns.
     """
@@ -35,7 +35,7 @@ def matching_trials(
 
 
 def _trial_or_settings(config: Mapping[str, Any], definitions: Definitions) -> Trial | Settings:
-    """Return the trial, which also has settings younger than its record; or, where its code is absent, the record."""
+    """Return the trial, with defaults for later settings; or only its stored settings if its code is missing."""
     try:
         return Trial.from_dict(config, definitions)
     except OrchError:

@@ -1,8 +1,8 @@
 """A part: an immutable Parquet file with some rows of one table.
 
 A worker writes parts of level 0; a compaction merges parts of one level into one part of the next, which names them in
-its footer (`orch.replaces`). So a row only moves to higher levels, and is in the higher one before it leaves the lower.
-A listing of the levels in order therefore finds every row, even while a compaction runs.
+its footer (`orch.replaces`). A row therefore only moves to higher levels, and is written there
+before it is deleted from the lower one. A listing of the levels in order finds every row, even during a compaction.
 """
 
 import io

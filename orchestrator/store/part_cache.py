@@ -33,7 +33,7 @@ class PartCache:
         return None
 
     def keep(self, part: Part, data: bytes) -> None:
-        """Keep a copy of a part. A machine that cannot, for lack of space or a home folder, is only slower."""
+        """Keep a copy of a part. Errors such as a full disk are ignored: they only make reading slower."""
         path = self._root / part.path
         with contextlib.suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -45,7 +45,7 @@ class PartCache:
             (self._root / part.path).unlink(missing_ok=True)
 
     def prune(self, table: str, present: Container[str]) -> None:
-        """Remove the copies of parts that are not `present`. Recent ones stay: others may know newer parts."""
+        """Remove the copies of parts that are not `present`, except recent ones, which other processes may need."""
         long_ago = time.time() - _FRESH_SECONDS
         for path in (self._root / table).rglob("*.parquet*"):
             with contextlib.suppress(OSError):

@@ -5,12 +5,11 @@ import json
 import os
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from orch.core.errors import StoreUnreachable, UnknownName
+from orch.core.errors import StoreUnreachable, look_up_name
 from orch.store.attempts import checked_row
 from orch.store.bundled import BUNDLED
 from orch.store.columns import SCHEMAS, make_schemas
@@ -35,7 +34,7 @@ class Store:
     """
 
     def __init__(self, location: str | os.PathLike[str] = DEFAULT_STORE, user_types: tuple[PartType, ...] = ()):
-        """`user_types` are tasks and models of the user's whose settings are columns of `trials`."""
+        """`user_types` are user-defined tasks and models, whose settings are added as columns of `trials`."""
         given = os.fspath(location)
         named = "://" in given or given == BUNDLED
         self.uri = given if named else os.path.abspath(os.path.expanduser(given))
@@ -86,7 +85,7 @@ class Store:
             read = None
         self._files.delete(path)
         if read != data:
-            raise StoreUnreachable(f"the store at {self.location} does not give back what is written: use another")
+            raise StoreUnreachable(f"the store at {self.location} does not return what was written to it: use another")
 
     # Rows
 
@@ -150,20 +149,18 @@ class Store:
         return len({trial for trial, _ in found})
 
     def compact(self, table: str | None = None, min_parts: int = 16) -> CompactionReport:
-        """Merge small parts into large ones wherever there are at least `min_parts` alike in size."""
+        """Merge small parts into large ones wherever at least `min_parts` are of one level."""
         readers = self._readers.values() if table is None else [self._reader(table)]
         return sum((compact(reader, min_parts) for reader in readers), CompactionReport())
 
     def _reader(self, table: str) -> TableReader:
-        if table not in self._readers:
-            raise UnknownName("table", table, self._readers)
-        return self._readers[table]
+        return look_up_name("table", table, self._readers)
 
     # Files
 
-    def put_checkpoint(self, trial_id: str, data: bytes | os.PathLike[str] | str) -> None:
-        """Write the checkpoint of a trial, from memory or from a local file. It replaces the old one atomically."""
-        self.put_bytes(f"checkpoints/{trial_id}.safetensors", _contents(data))
+    def put_checkpoint(self, trial_id: str, data: bytes) -> None:
+        """Write the checkpoint of a trial. It replaces the old one atomically."""
+        self.put_bytes(f"checkpoints/{trial_id}.safetensors", data)
 
     def get_checkpoint(self, trial_id: str) -> bytes | None:
         return self.get_bytes(f"checkpoints/{trial_id}.safetensors")
@@ -171,8 +168,8 @@ class Store:
     def delete_checkpoint(self, trial_id: str) -> None:
         self.delete(f"checkpoints/{trial_id}.safetensors")
 
-    def put_weights(self, trial_id: str, data: bytes | os.PathLike[str] | str) -> None:
-        self.put_bytes(f"weights/{trial_id}.safetensors", _contents(data))
+    def put_weights(self, trial_id: str, data: bytes) -> None:
+        self.put_bytes(f"weights/{trial_id}.safetensors", data)
 
     def get_weights(self, trial_id: str) -> bytes | None:
         return self.get_bytes(f"weights/{trial_id}.safetensors")
@@ -219,10 +216,6 @@ def _answer(table: str, *sources: pa.Table) -> pa.Table:
         trials, withdrawn, curves = sources
         return standing_curves(curves, standing(trials, withdrawn), withdrawn)
     return sources[0]
-
-
-def _contents(data: bytes | os.PathLike[str] | str) -> bytes:
-    return data if isinstance(data, bytes) else Path(data).read_bytes()
 
 
 def _checked(path: str) -> str:

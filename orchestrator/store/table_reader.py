@@ -1,4 +1,4 @@
-"""Reading a table: finds its parts, reads those it has not read yet, and keeps the rows in memory."""
+"""Reading a table: a reader finds its parts, reads those that are new, and keeps the rows in memory."""
 
 import contextlib
 import os
@@ -53,8 +53,8 @@ class TableReader:
         self._workers = min(8, os.cpu_count() or 1) if cache is None else 32
 
     def parts(self) -> list[Part]:
-        listed = self.files.sizes(self.table)
-        return [Part(path, size) for path, size in listed.items() if _is_part(path) and path not in self._skipped]
+        listed = self.files.sizes(self.table).items()
+        return [Part(path, size) for path, size in listed if path.endswith(".parquet") and path not in self._skipped]
 
     def read(self, columns: Sequence[str] | None = None) -> pa.Table:
         """Read every row, including those that do not count. The same object is returned while there are no new rows.
@@ -64,7 +64,7 @@ class TableReader:
         with self._lock:
             wanted = self._wanted(columns)
             kept = self._kept.setdefault(wanted, Kept())
-            for _ in self.passes():
+            for _ in self._passes():
                 if self._read_new(kept, wanted):
                     break
             return kept.data
@@ -75,7 +75,7 @@ class TableReader:
         time_column = TIMES[self.table]
         return tuple(dict.fromkeys([*KEYS[self.table], *([time_column] if time_column else []), *columns]))
 
-    def passes(self) -> Iterator[int]:
+    def _passes(self) -> Iterator[int]:
         """Yield attempts at reading, which may fail because another process merges parts after we have listed them."""
         for attempt in range(_PASSES):
             yield attempt
@@ -193,7 +193,7 @@ class TableReader:
         if path is None:
             data = self.files.get(part.path)
             if len(data) != part.size:
-                raise OSError(f"{part.path} was cut short on its way")
+                raise OSError(f"{part.path} was not received completely")
             assert self._cache is not None
             self._cache.keep(part, data)
             return data
@@ -223,12 +223,8 @@ class TableReader:
         if len(parts) <= 1:
             return [function(part) for part in parts]
         num_workers = min(self._workers, len(parts))
-        size = -(-len(parts) // (8 * num_workers))  # handing parts over one by one costs as much as reading them
+        size = -(-len(parts) // (8 * num_workers))  # handing over single parts costs as much as reading them
         shares = [parts[start : start + size] for start in range(0, len(parts), size)]
         with ThreadPoolExecutor(num_workers) as pool:
             done = pool.map(lambda share: [function(part) for part in share], shares)
             return [each for share in done for each in share]
-
-
-def _is_part(path: str) -> bool:
-    return path.endswith(".parquet")

@@ -1,4 +1,4 @@
-"""A cell: the trials behind one number of a table."""
+"""A cell: the trials that one number of a table is computed from."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ class Cell:
     variant: str = ""
     """The model's variant as the published table calls it: at smaller scales it may be built in proportion."""
     reading: str = ""
-    """What sets it apart from other cells that are compared with the same published number."""
+    """The reading of the paper that it trains, where several are compared with the same published number."""
 
     @property
     def example(self) -> Trial:
-        """One of its trials. If that waits for its learning rate, all other settings are known."""
+        """The first trial. If it waits for its learning rate, all its other settings are known."""
         first = self.trials[0]
         trial = first.trial if isinstance(first, Waiting) else first
         assert trial is not None, "a trial that waits knows all but its learning rate"
@@ -27,11 +27,11 @@ class Cell:
 
     @property
     def learning_rates(self) -> frozenset[float]:
-        """The learning rates of its trials; `NOT_KNOWN` stands for one that a trial waits for."""
+        """The learning rates of its trials; `NOT_KNOWN` stands for a rate that is still to be chosen."""
         trials = (each.trial if isinstance(each, Waiting) else each for each in self.trials)
         return frozenset(NOT_KNOWN if trial is None else trial.learning_rate for trial in trials)
 
     @property
     def trial_ids(self) -> list[str]:
-        """The ids of the trials that do not wait."""
+        """The ids of the trials whose learning rate is known."""
         return [trial.id for trial in self.trials if isinstance(trial, Trial)]

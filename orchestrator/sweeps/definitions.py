@@ -13,7 +13,7 @@ PartType = type[Task] | type[ModelConfig]
 
 @dataclass(frozen=True, eq=False)
 class Definitions:
-    """The classes of models and tasks, by name. Whoever turns a name into a model or a task is given one of these."""
+    """The classes of models and tasks, by name. `Catalogue` adds the sweeps, which are made of these."""
 
     models: Mapping[str, type[ModelConfig]]
     tasks: Mapping[str, type[Task]]

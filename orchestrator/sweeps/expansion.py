@@ -1,4 +1,4 @@
-"""Expanding sweeps: from names to trials, each once however many sweeps ask for it. Pure."""
+"""Expansion of sweeps into trials. A trial that several sweeps ask for appears once."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -20,16 +20,16 @@ class ExpandedTrial:
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
-    """The trials that sweeps ask for, and those that cannot be spelled out before others are finished."""
+    """The trials that sweeps ask for, and those whose settings depend on trials that are not finished."""
 
     trials: dict[str, ExpandedTrial] = field(default_factory=dict)
-    """By trial id, in the order of the sweeps."""
+    """The trials by id, in the order of the sweeps."""
     waiting: dict[Waiting, list[str]] = field(default_factory=dict)
     """Trials that wait for results, with the sweeps that ask for them."""
 
 
 def expand(names: Iterable[str], scale: Scale, results: Results, catalogue: Catalogue = BUILT_IN) -> Expansion:
-    """Return every trial that these sweeps ask for at a scale. A trial that several sweeps ask for is there once."""
+    """Return every trial that these sweeps ask for at a scale. A trial that several sweeps ask for appears once."""
     expansion = Expansion()
     for name in resolve(names, catalogue):
         for trial in (trial for cell in catalogue.sweeps[name].cells(scale, results) for trial in cell.trials):

@@ -27,7 +27,7 @@ class Sweep:
 
     @property
     def in_all(self) -> bool:
-        """Whether `all` includes it: true unless its file says `IN_ALL = False`."""
+        """True if `all` includes this sweep, that is, unless its file says `IN_ALL = False`."""
         return bool(getattr(self._source, "IN_ALL", True))
 
     @property
@@ -39,7 +39,7 @@ class Sweep:
         return str(self._source.REPRODUCES)
 
     def cells(self, scale: Scale, results: Results) -> Iterable[Cell]:
-        """The cells of this sweep at a scale; some may depend on results."""
+        """Return the cells of this sweep at a scale; some may depend on results."""
         found: Iterable[Cell] = self._source.cells(scale, results)
         return found
 

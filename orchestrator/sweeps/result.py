@@ -47,7 +47,7 @@ class Result:
         return self.test_accuracy[self.trial.test_length]
 
     def summary(self) -> dict[str, Any]:
-        """Return the result as plain values, for JSON. Accuracies are normalised, with the raw ones beside them."""
+        """Return the result as plain values, for JSON. Names in `_raw` are shares of right answers."""
         task, last = self.trial.task, self.curve[-1]
         return {
             "trial_id": self.trial.id,

@@ -1,18 +1,16 @@
-"""The three scales: settings with a name. A trial does not know its scale, so equal trials of two scales are one."""
+"""The three scales: named sizes of trials. A trial has no field for its scale, so scales may share trials."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any
 
-from orch.core.errors import UnknownName
+from orch.core.errors import look_up_name
 from orch.models import ModelConfig
 from orch.sweeps.cell import Cell
 from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
 from orch.sweeps.selection import NOT_KNOWN, Waiting
 from orch.sweeps.trial import Trial
 from orch.tasks import Task
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,26 +28,26 @@ class Scale:
     samples: int
     """Number of samples in the validation set, and for each tested length."""
     thrifty: bool = False
-    """Whether slow models, and tables that ask one question of many variants, are trained with one seed."""
+    """True if slow models, and tables that compare many variants, are trained with one seed."""
     deepest: int = 4
     """Largest number of layers."""
     sparse: bool = False
-    """Whether one trial of each kind is enough."""
+    """True if one trial of each kind is enough."""
     definitions: Definitions = field(default=BUILT_IN_DEFINITIONS, repr=False, compare=False)
     """The models and tasks that can be named."""
 
     def task(self, name: str, modulus: int) -> Task:
         """Make the task of this name."""
-        return _known("task", name, self.definitions.tasks)(modulus=modulus)
+        return look_up_name("task", name, self.definitions.tasks)(modulus=modulus)
 
     def model(self, name: str, **settings: Any) -> ModelConfig:
         """Make the model of this name, at this scale's width unless `settings` has another."""
-        return _known("model", name, self.definitions.models)(**{"width": self.width} | settings)
+        return look_up_name("model", name, self.definitions.models)(**{"width": self.width} | settings)
 
     def trial(
         self, task: Task, model: ModelConfig, *, learning_rate: float | Waiting, seed: int, **settings: Any
     ) -> Trial | Waiting:
-        """Make a checked trial, or a `Waiting` if its learning rate still has to be found."""
+        """Make a checked trial, or a `Waiting` if its learning rate is still to be chosen."""
         defaults = {
             "steps": self.steps,
             "eval_every": self.eval_every,
@@ -73,7 +71,7 @@ class Scale:
         reading: str = "",
         **settings: Any,
     ) -> Cell:
-        """Make the trials behind one number of a table: every learning rate with every seed."""
+        """Make the trials of one number of a table: every learning rate with every seed."""
         if learning_rates is None:
             learning_rates = model.own_learning_rates.get(self.name, self.learning_rates)
         seeds = self.sparing().seeds if model.slow else self.seeds
@@ -95,12 +93,6 @@ class Scale:
     def in_proportion(self, size: int) -> int:
         """Shrink a published size as this scale's width is shrunk; even, so that pairs and heads fit."""
         return max(8, 2 * round(size * self.width / PAPER.width / 2))
-
-
-def _known(kind: str, name: str, registry: Mapping[str, type[T]]) -> type[T]:
-    if name not in registry:
-        raise UnknownName(kind, name, registry)
-    return registry[name]
 
 
 PAPER = Scale(

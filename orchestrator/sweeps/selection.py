@@ -73,13 +73,13 @@ class Waiting:
     """Stands for a learning rate, or for a trial with that rate, while trials that decide it are unfinished."""
 
     reason: str
-    """What is waited for."""
+    """The event that must happen first, such as the choice of a learning rate."""
     trial: Trial | None = None
     """The waiting trial, with every setting but its learning rate."""
 
 
 class Results:
-    """Finished trials, as far as a sweep may ask about them."""
+    """The finished trials, which a sweep may ask for accuracies and best learning rates."""
 
     def __init__(self, load: Callable[[], Mapping[str, Row]]):
         self._load = load

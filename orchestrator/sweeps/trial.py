@@ -1,4 +1,4 @@
-"""A trial: one question, fully spelled out, and its identity. No torch."""
+"""A trial: all settings of one training run, and its identity. No torch."""
 
 import dataclasses
 import functools
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
-from orch.core.errors import InvalidSettings, UnknownName
+from orch.core.errors import InvalidSettings, UnknownName, look_up_name
 from orch.core.settings import canonical, canonical_json, field_types, from_dict, setting, to_dict
 from orch.models import ModelConfig, Vocabulary
 from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
@@ -19,10 +19,12 @@ T = TypeVar("T")
 TRAINER_REVISION = 1
 """Raise it whenever training the same trial would give other numbers (Adam, loss, sampling order, evaluation)."""
 
+_POSITIVE = ("batch_size", "steps", "min_inputs", "eval_every", "validation_samples", "test_length", "test_samples")
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Trial:
-    """A model, a task, how to train and what to measure. Equal trials have equal ids, whichever sweep asks."""
+    """A model, a task, how to train and what to measure. Equal trials have equal ids in all sweeps."""
 
     task: Task
     model: ModelConfig
@@ -66,7 +68,7 @@ class Trial:
         return f"{self.model.name}{variant} on {self.task.name} modulo {self.task.modulus}"
 
     def stackable(self) -> "Trial":
-        """Return this trial with all that may differ within a pack set to one value: equal ones can be stacked."""
+        """Return this trial without what may differ within a pack: trials that are then equal can be stacked."""
         return dataclasses.replace(self, learning_rate=1.0, init_seed=0, data_seed=0)
 
     def to_dict(self) -> dict[str, Any]:
@@ -76,7 +78,7 @@ class Trial:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], definitions: Definitions = BUILT_IN_DEFINITIONS) -> "Trial":
-        """Return the trial that `to_dict` was taken of."""
+        """Return a trial from the values that `to_dict` returned."""
         parts = dict(values)
         parts["task"] = _named(definitions.tasks, "task", parts.get("task"))
         parts["model"] = _named(definitions.models, "model", parts.get("model"))
@@ -91,15 +93,7 @@ class Trial:
     def problems(self) -> list[str]:
         """Return everything that keeps this trial from running, each as a sentence that names the remedy."""
         found = self.task.problems() + self.model.problems()
-        for name in (
-            "batch_size",
-            "steps",
-            "min_inputs",
-            "eval_every",
-            "validation_samples",
-            "test_length",
-            "test_samples",
-        ):
+        for name in _POSITIVE:
             if getattr(self, name) < 1:
                 found.append(f"{name} {getattr(self, name)} is not enough: use 1 or more")
         for name in ("train_examples", "init_seed", "data_seed", "eval_seed"):
@@ -142,12 +136,12 @@ def _identify(trial: Trial) -> str:
 
 @functools.lru_cache(maxsize=1 << 12)
 def _identity_of(part: Task | ModelConfig) -> str:
-    """Return the canonical JSON of a task or model. Remembered, because thousands of trials share few of them."""
+    """Return the canonical JSON of a task or model. It is cached, because thousands of trials share few of them."""
     return json.dumps({"name": part.name} | canonical(part), sort_keys=True, separators=(",", ":"))
 
 
 def model_from_dict(values: Any, definitions: Definitions = BUILT_IN_DEFINITIONS) -> ModelConfig:
-    """Return a trial's model alone, where its task may be unknown."""
+    """Return the model of a trial, whose task may be unknown."""
     return _named(definitions.models, "model", values)
 
 
@@ -156,13 +150,11 @@ def _named(registry: Mapping[str, type[T]], kind: str, values: Any) -> T:
         return cast(T, values)
     settings = dict(values or {})
     name = settings.pop("name", "")
-    if name not in registry:
-        raise UnknownName(kind, name, registry)
-    return from_dict(registry[name], settings, kind=f"setting of {kind} {name}")
+    return from_dict(look_up_name(kind, name, registry), settings, kind=f"setting of {kind} {name}")
 
 
 def make_trial(task: str, model: str, definitions: Definitions = BUILT_IN_DEFINITIONS, **settings: Any) -> Trial:
-    """Return a checked trial from one flat list of settings: each goes to whichever of task, model and trial has it."""
+    """Return a checked trial from keyword settings, each of which belongs to the task, the model or the trial."""
     problems: list[str] = []
     owners: dict[str, dict[str, Any]] = {"task": {"name": task}, "model": {"name": model}, "trial": {}}
     known: dict[str, set[str]] = {"trial": set(field_types(Trial)) - {"task", "model"}}

@@ -1,6 +1,6 @@
 """Conditions on trials: `model=bilinear,factored`, `modulus!=2`, `learning_rate=1e-3,seed=0`.
 
-They narrow a sweep, and choose among finished trials (`orch.store.matching`), whose code may be absent.
+They narrow a sweep, and select finished trials (`orch.store.matching`), even if their code is missing.
 """
 
 import math
@@ -39,12 +39,13 @@ class Where:
     unequal: Mapping[str, frozenset[Any]]
 
     def matches(self, trial: Trial | Settings) -> bool:
-        """Whether a trial meets the conditions.
+        """Return whether a trial meets the conditions.
 
         A trial that lacks a field has none of its values. One that waits for its learning rate may have any.
         """
         for name, values in self.equal.items():
-            if _value(trial, name) not in values and not _may_be_anything(trial, name):
+            value = _value(trial, name)
+            if value not in values and (name, value) != ("learning_rate", NOT_KNOWN):
                 return False
         return all(_value(trial, name) not in values for name, values in self.unequal.items())
 
@@ -63,7 +64,7 @@ class Known:
         """Return the settings of all these models and tasks and of the trial itself."""
         owners: tuple[type, ...] = (Trial, *definitions.tasks.values(), *definitions.models.values())
         fields = {name: hint for owner in owners for name, hint in field_types(owner).items()}
-        # A user's setting may have the name of a built-in one and values of its own.
+        # A user's setting may have the name of a built-in one and other values.
         user_fields = {name for owner in definitions.user_types for name in field_types(owner)}
         choices = {name: values for name, values in _CHOICES.items() if name not in user_fields}
         choices |= {"task": definitions.tasks.keys(), "model": definitions.models.keys()}
@@ -74,10 +75,10 @@ BUILT_IN_SETTINGS = Known.of(BUILT_IN_DEFINITIONS)
 
 
 def parse_where(conditions: Iterable[str], known: Known = BUILT_IN_SETTINGS) -> Where:
-    """Return the parsed conditions. Those on different fields must all hold; of several values for one field, one must.
+    """Parse conditions. All fields must match, each with one of the values that are given for it.
 
-    In one text, a comma goes on with the values of a condition or, if a `=` follows, begins another condition.
-    All that cannot be understood is reported at once.
+    Within a text, a comma separates the values of a condition, or conditions if a `=` follows.
+    One error lists everything that cannot be understood.
     """
     found: dict[str, dict[str, set[Any]]] = {"=": {}, "!=": {}}
     problems: list[str] = []
@@ -146,7 +147,3 @@ def _value(trial: Trial | Settings, name: str) -> Any:
         if name in field_types(type(owner)):
             return getattr(owner, name)
     return _ABSENT
-
-
-def _may_be_anything(trial: Trial | Settings, name: str) -> bool:
-    return name == "learning_rate" and _value(trial, name) == NOT_KNOWN

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from orch.core.atomic_write import write_atomically
 from orch.core.errors import DamagedFile
-from orch.models.network import Network, network_type
+from orch.models.network import Network
 from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
 from orch.sweeps.result import CurvePoint, Result
 from orch.sweeps.trial import Trial
@@ -76,7 +76,7 @@ def parse_model(data: bytes, name: str, definitions: Definitions = BUILT_IN_DEFI
 
 def _model(tensors: Mapping[str, Tensor], header: Mapping[str, Any], definitions: Definitions) -> tuple[Network, Trial]:
     trial = Trial.from_dict(header["trial"], definitions)
-    network = network_type(trial.model)(trial.model, trial.vocabulary, [tensors])
+    network = trial.model.network()(trial.model, trial.vocabulary, [tensors])
     return network.eval(), trial
 
 

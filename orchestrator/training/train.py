@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import torch
 
 from orch.core.errors import InvalidSettings
-from orch.models.network import Network, State, network_type
+from orch.models.network import Network, State
 from orch.sweeps.result import CurvePoint, Result, StopReason
 from orch.sweeps.trial import Trial
 from orch.tasks.sampling import Sampler, derive_seed, majority
@@ -54,7 +54,7 @@ class Training:
         fresh = []
         for trial in trials:
             generator = torch.Generator().manual_seed(derive_seed("initialise", trial.init_seed))
-            fresh.append(network_type(trial.model).fresh(trial.model, trial.vocabulary, generator))
+            fresh.append(trial.model.network().fresh(trial.model, trial.vocabulary, generator))
         self._start([Member(trial) for trial in trials], device, step=0)
         self._stack(fresh, moments=None)
 
@@ -89,7 +89,7 @@ class Training:
     def _stack(self, parameters: Sequence[State], moments: tuple[Sequence[State], Sequence[State]] | None) -> None:
         trials = [member.trial for member in self.members]
         first = trials[0]
-        kind = network_type(first.model)
+        kind = first.model.network()
         self.network: Network = kind(first.model, first.vocabulary, parameters).to(self.device)
         self.network.reuse_gradient_memory()
         self._trained = [name for name in self.network.names if first.model.is_trained(name)]

@@ -1,7 +1,7 @@
-"""A user's sweep in a file of its own, with models and tasks of its own: `orch sweep my_sweep.py`.
+"""User-defined sweeps, models and tasks: `orch sweep my_sweep.py`.
 
-The text of the file travels: to the workers, which need no such file, and to the store, which keeps it beside the
-results. The hash of the text is the revision of the models and tasks that it defines.
+The text of the file is sent to the workers, which need no copy of the file, and is stored with the results. The
+hash of the text is the revision of the models and tasks that it defines.
 """
 
 from orch.usercode.catalogue import make_catalogue, read_sweeps

@@ -1,4 +1,4 @@
-"""What a user's file, model or task must have. Everything that is missing is reported at once when the file is read."""
+"""Checks of a user's file, models and tasks. One error lists everything that is missing, when the file is read."""
 
 import ast
 import dataclasses
@@ -53,7 +53,7 @@ def sweep_problems(sweep: ModuleType, named: Sequence[type[Any]]) -> list[str]:
 
 
 def problems(config_type: type[Any]) -> list[str]:
-    """Return everything that keeps a class from being a model or a task, each as a sentence that names the remedy."""
+    """Return why a class cannot be a model or a task: for each problem, a sentence that names the remedy."""
     base = ModelConfig if issubclass(config_type, ModelConfig) else Task
     word = "model" if base is ModelConfig else "task"
     called = f"{word} {config_type.name}"
@@ -62,24 +62,24 @@ def problems(config_type: type[Any]) -> list[str]:
     if "__dataclass_params__" not in vars(config_type):
         return [f"{called} is no dataclass: put @dataclass(frozen=True, kw_only=True, slots=True) above its class"]
     found = [
-        f"{called} does not say its {method}: define it as {base.__name__} describes"
+        f"{called} has no {method}: define it as {base.__name__} describes"
         for method in _NEEDED[base]
         if getattr(config_type, method) is getattr(base, method)
     ]
     if base is ModelConfig and not isinstance(getattr(config_type, "about", None), str):
-        found.append(f"{called} does not say what it is about: add about = and a few words")
+        found.append(f"{called} has no description: add about = and a few words")
     if "revision" in vars(config_type):
         found.append(f"{called} has a revision: leave it out, the hash of its source is used")
-    found += [f"{called} {problem}" for problem in _setting_problems(config_type, base)]
+    found += [f"{called} {problem}" for problem in _setting_problems(config_type)]
     return found
 
 
-def _setting_problems(config_type: type[Any], base: type) -> list[str]:
+def _setting_problems(config_type: type[Any]) -> list[str]:
     found = []
     for field in dataclasses.fields(config_type):
         if not _NAME.fullmatch(field.name):
             found.append(f"has a setting {field.name}: use small letters, digits and _, a letter first")
-        if field.default is dataclasses.MISSING and not (base is Task and field.name == "modulus"):
+        if field.default is dataclasses.MISSING:
             found.append(f"has a setting {field.name} without a default: use setting(default, description)")
         if not _is_plain(field_types(config_type)[field.name]):
             found.append(f"has a setting {field.name} that is not plain: use int, float, bool, str or a tuple of one")

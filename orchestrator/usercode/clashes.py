@@ -1,4 +1,4 @@
-"""Names in a user's files that are taken already: of sweeps, models and tasks, and of columns in the store."""
+"""Clashes: names in a user's files that other sweeps, models, tasks or columns of the store already have."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -45,7 +45,7 @@ def _named(loaded: LoadedCode) -> Iterator[tuple[str, str, str | int]]:
 
 
 def column_clashes(user_types: Iterable[PartType]) -> list[str]:
-    """Return a sentence for every setting that cannot be a column beside the others, with the remedy."""
+    """Return a sentence for every setting that clashes with another column, with the remedy."""
     problems = []
     owners: dict[type, dict[str, tuple[pa.DataType, str]]] = {
         Task: {column.name: (column.type, "the built-in tasks") for column in TASK_SETTINGS},

@@ -1,4 +1,4 @@
-"""A sweep file as text, with the files beside it that it imports: this is hashed, stored and sent."""
+"""The text of a sweep file and of the files that it imports, which is hashed, stored and sent to workers."""
 
 import ast
 import hashlib
@@ -25,7 +25,7 @@ class UserCode:
 
     @classmethod
     def read(cls, path: str | Path) -> "UserCode":
-        """Read a file, and all beside it that it and they import with a dot, as in `from .network import Network`."""
+        """Read a file and all files that it or they import with a dot, as in `from .network import Network`."""
         path = Path(path)
         if not _NAME.fullmatch(path.stem):
             raise InvalidCode([f"{path.name} is no name for a sweep: use letters, digits, _ and -, a letter first"])
@@ -57,7 +57,7 @@ class UserCode:
 
     @property
     def name(self) -> str:
-        """The sweep's name, made of the file's as for built-in sweeps."""
+        """The sweep's name, derived from the file's as for built-in sweeps."""
         return self.file.removesuffix(SUFFIX).replace("_", "-")
 
     @property
@@ -69,14 +69,16 @@ def _text(path: Path, importer: str) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        where = f"{importer} imports {path.name}, which is not beside it" if importer else f"there is no file {path}"
+        where = (
+            f"{importer} imports {path.name}, which is not in its folder" if importer else f"there is no file {path}"
+        )
         raise InvalidCode([f"{where}: check the name and the folder"]) from None
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidCode([f"{path} cannot be read as text ({error}): check the file"]) from None
 
 
 def _siblings(folder: Path, name: str, files: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return the modules beside a file that it imports, each with the place. Imports that cannot travel are errors."""
+    """Return the modules of its folder that a file imports, each with the place. Other local imports are errors."""
     try:
         tree = ast.parse(files[name])
     except SyntaxError as error:
@@ -88,11 +90,11 @@ def _siblings(folder: Path, name: str, files: Mapping[str, str]) -> list[tuple[s
         beside = folder / f"{module}{SUFFIX}"
         if beside.exists() and comes_from(module, beside):
             problems.append(
-                f"{name}, line {line}: {beside.name} would not travel to the workers: import it with a dot,"
+                f"{name}, line {line}: {beside.name} would not be sent to the workers: import it with a dot,"
                 f" as in from .{module} import …"
             )
     for _, line in imports(tree, level=2):
-        problems.append(f"{name}, line {line}: only files of the same folder travel to the workers: move it there")
+        problems.append(f"{name}, line {line}: only files of the same folder are sent to the workers: move it there")
     if problems:
         raise InvalidCode(problems)
     return [(module, f"{name}, line {line}:") for module, line in imports(tree, level=1)]
@@ -109,6 +111,6 @@ def imports(tree: ast.AST, level: int) -> Iterator[tuple[str, int]]:
 
 
 def comes_from(module: str, path: Path) -> bool:
-    """Whether importing a module by its plain name would mean this file, or fail."""
+    """Return whether importing a module by its plain name would load this file, or fail."""
     spec = importlib.util.find_spec(module)
     return spec is None or (spec.origin is not None and Path(spec.origin).resolve() == path.resolve())

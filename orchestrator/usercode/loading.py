@@ -1,4 +1,4 @@
-"""Running the text of a user's files, as a package of its own, so that versions of one file can live side by side."""
+"""Running the text of a user's files as a separate package, so that versions of a file can be loaded together."""
 
 import functools
 import importlib
@@ -35,7 +35,7 @@ class LoadedCode:
 
 @functools.cache
 def load(code: UserCode) -> LoadedCode:
-    """Run the code, once in a process. An error says in which file and line it went wrong."""
+    """Run the code, once in a process. An error names the file and the line."""
     if problems := checks.import_problems(code):
         raise InvalidCode(problems)
     with explained(code):
@@ -45,7 +45,7 @@ def load(code: UserCode) -> LoadedCode:
         for value in vars(sweep).values()
         if isinstance(value, type) and issubclass(value, (ModelConfig, Task)) and _code_of(value) == code
     ]
-    # A class without a name of its own is there for others to derive from.
+    # A class that does not define `name` is a base class.
     named = list(dict.fromkeys(value for value in found if "name" in vars(value)))
     problems = checks.sweep_problems(sweep, named)
     for value in named:
@@ -70,7 +70,7 @@ def codes_defining(trials: Iterable[Trial]) -> list[UserCode]:
 
 
 def _code_of(defined: type) -> UserCode | None:
-    """Return the code that defines a class, which hangs on its package; nothing if the class is not a user's."""
+    """Return the code that defines a class, an attribute of its package; None if the class is not a user's."""
     code = getattr(sys.modules.get(defined.__module__.partition(".")[0]), "user_code", None)
     return code if isinstance(code, UserCode) else None
 
@@ -93,7 +93,7 @@ def explained(code: UserCode) -> Iterator[None]:
 
 
 def _folder(code: UserCode) -> str:
-    """Return what stands before file names in tracebacks. There is no such folder: lines are shown as they were run."""
+    """Return the folder shown in tracebacks. It does not exist on disk: lines are shown as they were run."""
     return f"/{_PREFIX}code/{code.digest}"
 
 

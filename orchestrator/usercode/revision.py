@@ -1,4 +1,4 @@
-"""The revision of a user's model or task: a hash of its source, so that an edited model never meets its old results."""
+"""The revision of a user's model or task: a hash of its source, so that an edited model never uses its old results."""
 
 import ast
 import hashlib
@@ -6,14 +6,14 @@ import hashlib
 from orch.usercode.code import SUFFIX, UserCode, imports
 
 BITS = 48
-"""Few enough to fit the store's columns and to stay exact where numbers are floats: in JSON, in pandas beside nulls."""
+"""Length of a revision, which fits the store's columns and is exact as a float, as in JSON, or in pandas with nulls."""
 _DESCRIBING = {"TITLE", "REPRODUCES", "cells"}
 
 
 def revision(code: UserCode, file: str) -> int:
     """Return the revision of the models and tasks that a file defines: a hash of its text and of the files it imports.
 
-    The names of the files do not count, nor do statements that only ask for trials: see `_what_trains`.
+    File names do not count, nor do statements that only ask for trials: see `_what_trains`.
     """
     imported = {
         name: {f"{module}{SUFFIX}" for module, _ in imports(ast.parse(text), level=1)} for name, text in code.files

@@ -1,6 +1,6 @@
-"""A user's code in a store: it stays for good, so that sweeps can go on and trained models be loaded without the file.
+"""A user's code in a store. It is never deleted, so that sweeps can resume and models be loaded without the file.
 
-Reading a store never runs the code in it. Only `make_catalogue` does, for whoever asks to train or to load a model.
+Reading a store never runs the code in it. Only `make_catalogue` does, to train or to load a model.
 """
 
 from collections.abc import Iterable
@@ -31,7 +31,7 @@ def put_code(store: "Store", codes: Iterable[UserCode]) -> list[str]:
 
 
 def get_code(store: "Store", digests: Iterable[str], sweep: str) -> tuple[UserCode, ...]:
-    """Return the code of these digests. `sweep` is for the error if it is gone."""
+    """Return the code of these digests. `sweep` is its name, for the error if the code is missing."""
     found = []
     for digest in digests:
         values = store.get_json(f"{FOLDER}/{digest}.json")

@@ -1,4 +1,4 @@
-"""A user's sweep, which reads like a built-in one. The cells that it yields are checked on the way."""
+"""A user's sweep, with the interface of a built-in one. Each cell that it yields is checked."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -41,18 +41,15 @@ class UserSweep(Sweep):
 
 
 def _problem(cell: Any, definitions: Definitions) -> str:
-    """Return what is wrong with a cell. Here an error can name the file and line, later it would come out of a plan."""
+    """Return what is wrong with a cell. Only here can the error name the file and the line that yielded it."""
     if not isinstance(cell, Cell):
         return f"cells yields a {type(cell).__name__}: yield scale.cell(task, model) instead"
     if not cell.trials:
         return "cells yields a cell without trials: give it a learning rate and a seed at least"
     trial = cell.example
-    known: Mapping[str, type[Any] | None] = {
-        "task": definitions.tasks.get(trial.task.name),
-        "model": definitions.models.get(trial.model.name),
-    }
+    known: Mapping[str, Mapping[str, type[Any]]] = {"task": definitions.tasks, "model": definitions.models}
     for kind, part in (("task", trial.task), ("model", trial.model)):
-        if getattr(known[kind], "revision", None) != getattr(part, "revision", 0):
+        if getattr(known[kind].get(part.name), "revision", None) != getattr(part, "revision", 0):
             return f"{kind} {part.name} cannot be found by its name: define or import it at the top level of the file"
     trial.model.num_parameters(trial.vocabulary)
     trial.model.forward_flops(trial.vocabulary, 1, trial.task.num_tokens(1))

@@ -7,7 +7,6 @@ import torch
 
 from orch import models
 from orch.models import Vocabulary
-from orch.models.network import network_type
 from orch.sweeps.trial import make_trial
 from orch.tasks import REGISTRY
 from orch.tasks.sampling import Sampler
@@ -21,7 +20,7 @@ def network_with(config, task, parameters):
     shapes = config.shapes(vocabulary)
     state = {name: parameters.get(name, torch.zeros(shape)) for name, shape in shapes.items()}
     assert {name: tuple(tensor.shape) for name, tensor in state.items()} == shapes
-    return network_type(config)(config, vocabulary, [state]).eval()
+    return config.network()(config, vocabulary, [state]).eval()
 
 
 def accuracy(network, task, length=LENGTH, num_samples=256):

@@ -25,17 +25,15 @@ def trial(model, width=64, **settings):
 @pytest.mark.parametrize(("width", "model"), [(width, model) for width in MEASURED for model in MEASURED[width]])
 def test_the_expected_gain_is_about_the_measured_one(width, model):
     size = 6 if width == 256 else 9
-    config, vocabulary = trial(model, width).model, trial(model, width).vocabulary
-    assert speedup(config, vocabulary, 64, size) == pytest.approx(MEASURED[width][model], rel=0.35)
+    assert speedup(trial(model, width), size) == pytest.approx(MEASURED[width][model], rel=0.35)
 
 
 @pytest.mark.parametrize("name", sorted(models.REGISTRY))
 def test_larger_packs_gain_more_for_models_that_pack(name):
-    config, vocabulary = trial(name).model, trial(name).vocabulary
-    gains = [speedup(config, vocabulary, 64, size) for size in (1, 2, 3, 9)]
+    gains = [speedup(trial(name), size) for size in (1, 2, 3, 9)]
     assert gains[0] == 1
     assert gains == sorted(gains)
-    assert (gains[-1] > gains[0]) == config.packs
+    assert (gains[-1] > gains[0]) == models.REGISTRY[name].packs
 
 
 @pytest.mark.parametrize("model", ["mamba", "transformer"])

@@ -199,7 +199,7 @@ def test_a_truncated_download_is_an_error_and_damages_nothing(bucket, store, mon
     get = store._files.get
     with monkeypatch.context() as patch:
         patch.setattr(store._files, "get", lambda path: get(path)[:-10])
-        with pytest.raises(StoreUnreachable, match="was cut short"):
+        with pytest.raises(StoreUnreachable, match="was not received completely"):
             store.done()
     assert bucket.keys("damaged/") == []
     assert store.done() == ids([0])

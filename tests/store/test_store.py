@@ -166,7 +166,7 @@ def test_verifying_a_store_leaves_no_file(tmp_path):
 def test_verifying_notices_a_store_that_discards_writes(tmp_path, monkeypatch):
     store = Store.open(tmp_path)
     monkeypatch.setattr("orch.store.local_files.LocalFiles.put", lambda *args, **kwargs: None)
-    with pytest.raises(StoreUnreachable, match="does not give back"):
+    with pytest.raises(StoreUnreachable, match="does not return what was written"):
         store.verify()
 
 

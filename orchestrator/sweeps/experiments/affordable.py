@@ -1,7 +1,7 @@
 """The cells of the paper that a few CPU cores can afford: moduli up to 10, no Mamba, no transformer, one seed.
 
 Learning rates take turns. Once one holds at the test length the others are not needed: the best of a cell could rise
-by no more than what is missing to 1. Run it with `--cheapest-first` and a budget, and it goes as far as that takes it.
+by no more than what is missing to 1. Run it with `--cheapest-first` and a budget.
 """
 
 import dataclasses
@@ -30,7 +30,7 @@ def cells(scale: Scale, results: Results) -> Iterator[Cell]:
 
 
 def in_turn(trials: Sequence[Trial | Waiting], results: Results) -> list[Trial | Waiting]:
-    """Return the trials of a cell that are needed so far, and the next one as waiting for the outcome of the last.
+    """Return the trials of a cell that are needed so far; the one after them waits for the last outcome.
 
     The middle learning rate comes first, because most models of the bilinear family hold at the test length with it and
     not with 1e-3. A trial that failed for good keeps the others waiting.

@@ -2,7 +2,8 @@
 
 Each model is trained for 1000 epochs, with the learning rate that did best for it on the task in Table 1: this sweep
 waits for `main`. The sizes of the training sets are our choice, for the figure's numbers are not published. Where a
-scale allows fewer steps than 1000 epochs take, those are the budget; a laptop takes one modulus and every other size.
+scale allows fewer steps than 1000 epochs take, the scale's steps are the budget. The laptop scale has one
+modulus and every other size.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,7 +32,7 @@ def cells(scale: Scale, results: Results) -> Iterator[Cell]:
         problem = scale.task(task, modulus)
         best = results.best_learning_rate(scale.cell(problem, model).trials, sweep="main")
         for size in scale.few(*sizes):
-            cell = scale.cell(
+            yield scale.cell(
                 problem,
                 model,
                 learning_rates=[best],
@@ -41,7 +42,6 @@ def cells(scale: Scale, results: Results) -> Iterator[Cell]:
                 max_inputs=LENGTH,
                 steps=_steps(size, scale),
             )
-            yield cell
 
 
 def _steps(size: int, scale: Scale) -> int:

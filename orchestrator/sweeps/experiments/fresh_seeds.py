@@ -15,7 +15,7 @@ from orch.sweeps.selection import LEARNED, Results
 from orch.sweeps.trial import Trial
 
 TITLE = "Five fresh seeds of models on what they should learn"
-REPRODUCES = "nothing: it asks how often a model learns what it can"
+REPRODUCES = "nothing: it measures how often a model learns what it can"
 IN_ALL = False
 
 SEEDS = (10, 11, 12, 13, 14)
@@ -51,7 +51,7 @@ def cells(scale: Scale, results: Results) -> Iterator[Cell]:
 
 
 def too_few_hold(cell: Cell, results: Results) -> bool:
-    """Whether all of its seeds are finished and fewer of them hold at the test length than should."""
+    """Return whether all seeds of a cell are finished and fewer than `ENOUGH` of them hold at the test length."""
     accuracies = [results.accuracy(trial) if isinstance(trial, Trial) else None for trial in cell.trials]
     known = [accuracy for accuracy in accuracies if accuracy is not None]
     return len(known) == len(accuracies) and sum(accuracy >= LEARNED for accuracy in known) < min(ENOUGH, len(known))

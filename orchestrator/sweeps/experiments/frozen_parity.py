@@ -18,7 +18,6 @@ from orch.sweeps.selection import Results
 TITLE = "Parity by a frozen random network, from two examples"
 REPRODUCES = "the figure on additive terms (right)"
 
-
 SIGNS = {"train_normalisation": "block", "eval_normalisation": "block"}
 
 
@@ -26,20 +25,16 @@ def cells(scale: Scale, results: Results) -> Iterator[Cell]:
     for additive, examples, length in product(ADDITIVE, (2, 100), scale.few(10, 20, 50)):
         readings = scale.few(*zip(READINGS, (SIGNS, NOT_NORMALISED), strict=True))
         for reading, normalisation in readings if additive != "none" else [("", SIGNS)]:
-            yield _cell(scale, additive, examples, length, normalisation, reading)
-
-
-def _cell(scale: Scale, additive: str, examples: int, length: int, normalisation: dict[str, str], reading: str) -> Cell:
-    return scale.cell(
-        scale.task("modular_addition", 2),
-        scale.model("block_diagonal", block_size=1, frozen=True, additive=additive, **normalisation),
-        learning_rates=scale.few(1e-2, 1e-3),
-        reading=reading,
-        train_examples=examples,
-        balanced=True,
-        min_inputs=length,
-        max_inputs=length,
-        steps=min(1000, scale.steps),
-        test_length=400,
-        curve_lengths=(10, 20, 50, 100, 200, 400),
-    )
+            yield scale.cell(
+                scale.task("modular_addition", 2),
+                scale.model("block_diagonal", block_size=1, frozen=True, additive=additive, **normalisation),
+                learning_rates=scale.few(1e-2, 1e-3),
+                reading=reading,
+                train_examples=examples,
+                balanced=True,
+                min_inputs=length,
+                max_inputs=length,
+                steps=min(1000, scale.steps),
+                test_length=400,
+                curve_lengths=(10, 20, 50, 100, 200, 400),
+            )

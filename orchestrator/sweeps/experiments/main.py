@@ -1,7 +1,7 @@
 """Table 1: fifteen models on three tasks, trained on 2 to 10 inputs and tested on 500.
 
-All have the same width, and each is trained with every learning rate, of which the best counts. Blocks of 64 become
-one block as wide as the state where that is narrower.
+All have the same width. Each is trained with every learning rate, and the best counts. Where the state is narrower
+than 64, blocks of 64 become one block of its width.
 """
 
 from collections.abc import Iterator
@@ -12,14 +12,14 @@ from orch.sweeps.cell import Cell
 from orch.sweeps.scales import Scale
 from orch.sweeps.selection import Results
 
-TITLE = "Fifteen models on three tasks: who tracks state, and at what length"
+TITLE = "Fifteen models on three tasks: accuracy by sequence length"
 REPRODUCES = "Table 1"
 
 TASKS = ("modular_addition", "state_machine", "modular_arithmetic")
 
 
 def recurrent(scale: Scale) -> list[tuple[str, ModelConfig]]:
-    """The bilinear family, LSTM and RNN, each with the name of its variant."""
+    """Return the bilinear family, LSTM and RNN, each with the name of its variant."""
     return [
         ("", scale.model("bilinear")),
         ("", scale.model("factored", rank=256)),
