@@ -1,4 +1,4 @@
-"""`orch status`: how far everything is, from the store alone."""
+"""`orch status`: the progress of sweeps, read from the store alone."""
 
 import json
 from typing import Any
@@ -6,25 +6,27 @@ from typing import Any
 import click
 
 from orch.cli._on import run_on_head
-from orch.cli._options import on_option, store_option
+from orch.cli._options import json_option, on_option, store_option
+from orch.cli._tables import print_rows
+from orch.core.printable import printable
+from orch.running.progress import duration
 
 
 @click.command()
 @store_option
 @on_option
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 @click.pass_context
 def status(context: click.Context, store: str, on: str | None, as_json: bool) -> None:
-    """Show counts per sweep, what runs where, the rate and the time left. Works from any machine, at any time.
+    """Show the progress of sweeps and the time left.
+
+    It reads only the store, so it works from any machine, whether or not a sweep is running.
 
     \b
     Example: orch status --store runs
     """
     if on:
         run_on_head(context)
-    from orch.cli._tables import print_rows
-    from orch.core.printable import printable
-    from orch.running.progress import duration
     from orch.running.status import read_status
     from orch.store import Store
     from orch.store.bundled import bundled_hint
@@ -58,4 +60,4 @@ def status(context: click.Context, store: str, on: str | None, as_json: bool) ->
         left = "" if found.seconds_left is None else f", about {duration(found.seconds_left)} left"
         click.echo(f"{found.finished_last_hour:,} trials finished in the last hour{left}")
     if any(row["failed"] for row in rows):
-        click.echo("orch failures says what failed; orch resume tries it again")
+        click.echo("orch failures shows why trials failed; orch resume retries them")

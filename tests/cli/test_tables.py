@@ -136,4 +136,4 @@ def test_on_a_terminal_a_table_is_shown_as_far_as_one_can_read():
     found = shown.decode().splitlines()
     assert found[0] == "number  text"
     assert found[-1] == "   199  word"
-    assert told == "800 more rows: --output FILE or a pipe has them all\n"
+    assert told == "800 more rows: use --output FILE or a pipe to get them all\n"

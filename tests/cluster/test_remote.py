@@ -119,7 +119,7 @@ def test_what_cannot_be_meant_is_told_before_the_file_is_looked_at():
 
 def test_detaching_is_only_for_sweeps_elsewhere_and_not_for_silent_ones():
     assert "add --on FILE" in orch("sweep", "main", "--detach", expect=2).stderr
-    assert "--quiet withholds" in orch("resume", "--detach", "--quiet", "--on", "x.yaml", expect=2).stderr
+    assert "--quiet suppresses" in orch("resume", "--detach", "--quiet", "--on", "x.yaml", expect=2).stderr
 
 
 def test_a_slurm_script_is_for_sbatch(tmp_path):
@@ -229,7 +229,7 @@ def test_however_many_workers_there_are_the_longest_trial_takes_its_time(tmp_pat
 
 def test_a_plan_for_machines_of_ones_own_says_that_they_are_not_known(tmp_path):
     output = orch("plan", "demo", "--store", str(tmp_path / "runs"), "--on", str(LOCAL)).output
-    assert "does not say what its machines are" in output
+    assert "does not name its machines" in output
     assert "$" not in output
 
 
