@@ -75,19 +75,16 @@ def check_store(launcher: Launcher) -> Iterator[Problem]:
     if is_placeholder(store) or ("://" in store and not store.startswith("file://")):
         return
     folder = store.removeprefix("file://")
-    if not folder.startswith("/"):
-        yield error(f"ORCH_STORE={store} is a different folder on every machine: use s3://bucket/runs")
-    elif launcher.provider in ("local", "slurm"):
-        if Path(folder).parts[1:2] in (("tmp",), ("dev",), ("run",)):
-            yield error(
-                f"ORCH_STORE={store} is a different folder on every machine: use a shared one or s3://bucket/runs"
-            )
-        elif launcher.provider == "local":
-            yield warning(
-                f"ORCH_STORE={store} must be the same mounted folder on every machine: else use s3://bucket/runs"
-            )
-    elif not _mounted(folder, launcher.setup):
-        yield error(f"ORCH_STORE={store} is a different folder on every machine: use s3://bucket/runs")
+    if launcher.provider in ("local", "slurm"):
+        shared = folder.startswith("/") and Path(folder).parts[1:2] not in (("tmp",), ("dev",), ("run",))
+    else:
+        shared = folder.startswith("/") and _mounted(folder, launcher.setup)
+    if not shared:
+        yield error(
+            f"ORCH_STORE={store} is a different folder on every machine: use s3://bucket/runs or a shared folder"
+        )
+    elif launcher.provider == "local":
+        yield warning(f"ORCH_STORE={store} must be the same mounted folder on every machine: else use s3://bucket/runs")
 
 
 def _mounted(folder: str, setup: str) -> bool:
@@ -143,6 +140,7 @@ def check_shipping(launcher: Launcher) -> Iterator[Problem]:
 
 
 def check_threads(launcher: Launcher) -> Iterator[Problem]:
+    """Report workers on which every trial would use all CPU cores."""
     if not re.search(r"\bOMP_NUM_THREADS=1\b", f"{launcher.setup}\n{launcher.worker_start}"):
         yield warning(
             "OMP_NUM_THREADS=1 is not set on the workers, so trials would fight for CPUs: set it where Ray starts"

@@ -67,8 +67,8 @@ on_option = click.option(
     envvar="ORCH_CLUSTER",
     show_envvar=True,
     metavar="FILE",
-    help="Use the cluster that `ray up` started from this launcher file, such as cluster/a100.yaml, and the store that the"
-    " file names, unless --store is given.",
+    help="Use the cluster that `ray up` started from this launcher file, such as cluster/a100.yaml, and the store that"
+    " the file names, unless --store is given.",
 )
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")

@@ -26,12 +26,7 @@ def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
             type=click.Choice(FORMATS),
             help="Format.  [default: from the ending of --output; else table on a terminal, csv in a pipe]",
         ),
-        click.option(
-            "--output",
-            metavar="FILE",
-            type=click.Path(dir_okay=False),
-            help="Write to this file.",
-        ),
+        click.option("--output", metavar="FILE", type=click.Path(dir_okay=False), help="Write to this file."),
     ]
     for option in reversed(options):
         command = option(command)

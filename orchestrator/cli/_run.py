@@ -68,9 +68,7 @@ def run_options(command: Command) -> Command:
         click.option("--yes", is_flag=True, help="Do not ask before starting more than a day of work."),
         click.option("--join", is_flag=True, help="Share the work with a driver that is already on this store."),
         click.option(
-            "--pack",
-            type=int,
-            help="Most trials to train in one program; 1 trains each alone.  [the fastest number]",
+            "--pack", type=int, help="Most trials to train in one program; 1 trains each alone.  [the fastest number]"
         ),
         click.option(
             "--cheapest-first", is_flag=True, help="Run short trials first, if --max-hours does not suffice for all."
@@ -99,9 +97,7 @@ def check_options(given: dict[str, Any]) -> None:
     if given.get("detach") and not given["on"]:
         problems.append("--detach needs a cluster: add --on FILE, or leave it out")
     if given.get("detach") and given["quiet"]:
-        problems.append(
-            "--detach waits for the first line of progress, which --quiet suppresses: leave one out"
-        )
+        problems.append("--detach waits for the first line of progress, which --quiet suppresses: leave one out")
     if problems:
         raise InvalidSettings(problems)
 

@@ -9,13 +9,7 @@ from orch.cli._options import store_option
 
 @click.command()
 @store_option
-@click.option(
-    "--and",
-    "others",
-    multiple=True,
-    metavar="FOLDER|URI",
-    help="Another store to copy. May be repeated.",
-)
+@click.option("--and", "others", multiple=True, metavar="FOLDER|URI", help="Another store to copy. May be repeated.")
 @click.option(
     "--output",
     type=click.Path(path_type=Path, file_okay=False),

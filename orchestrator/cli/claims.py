@@ -19,11 +19,7 @@ DEMO = "demo"
 
 
 @click.command()
-@click.option(
-    "--scale",
-    type=click.Choice([*SCALES, DEMO]),
-    help="[default: every scale that has results]",
-)
+@click.option("--scale", type=click.Choice([*SCALES, DEMO]), help="[default: every scale that has results]")
 @store_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with the numbers behind each verdict.")
 @click.option("--strict", is_flag=True, help="Exit with 1 if a claim is contradicted.")

@@ -15,9 +15,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("sql", required=False, metavar="SQL|-")
-@click.option(
-    "--schema", is_flag=True, help="Describe the columns of every view, or of the one named instead of SQL."
-)
+@click.option("--schema", is_flag=True, help="Describe the columns of every view, or of the one named instead of SQL.")
 @click.option(
     "--with",
     "named_files",

@@ -17,11 +17,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("sweeps", nargs=-1, metavar="[SWEEP…|FILE.py|all]")
-@click.option(
-    "--scale",
-    type=click.Choice(list(SCALES)),
-    help="[default: the scale of most trials in the store]",
-)
+@click.option("--scale", type=click.Choice(list(SCALES)), help="[default: the scale of most trials in the store]")
 @store_option
 @click.option(
     "--format",
@@ -31,9 +27,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="html: one page with everything. The others: only the tables, on the terminal or in --output.",
 )
-@click.option(
-    "--output", type=click.Path(path_type=Path, dir_okay=False), help="File to write.  [html: report.html]"
-)
+@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="File to write.  [html: report.html]")
 @click.option(
     "--reading",
     type=click.Choice(["paper", "ours"]),

@@ -25,8 +25,8 @@ METRICS = ("ood", "validation", "accuracy_100", "accuracy_200", "steps_trained",
     type=click.Choice(METRICS),
     default="ood",
     show_default=True,
-    help="What to summarise: accuracy at the test length, on the validation set, at 100 or 200 inputs (0 is chance, 1 is"
-    " perfect), training steps, or seconds.",
+    help="What to summarise: accuracy at the test length, on the validation set, at 100 or 200 inputs (0 is chance, 1"
+    " is perfect), training steps, or seconds.",
 )
 @store_option
 @output_options

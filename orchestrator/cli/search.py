@@ -49,16 +49,10 @@ ALL = "all"
     show_default=True,
     help="How the metric is summarised over the seeds.",
 )
-@click.option(
-    "--smallest",
-    metavar="SETTING",
-    help="Find the smallest of the --vary values that reaches --at-least.",
-)
+@click.option("--smallest", metavar="SETTING", help="Find the smallest of the --vary values that reaches --at-least.")
 @click.option("--at-least", type=float, default=0.95, show_default=True, help="The level for --smallest.")
 @click.option("--grace", type=int, help="Steps before a point may be pruned; 0 prunes nothing.  [a ninth of --steps]")
-@click.option(
-    "--sampler-seed", default=0, show_default=True, help="Seed of the proposed points."
-)
+@click.option("--sampler-seed", default=0, show_default=True, help="Seed of the proposed points.")
 @click.option(
     "--show",
     is_flag=False,

@@ -29,20 +29,12 @@ STEPS_AT_ONCE = 10
 @click.command(cls=SettingsCommand)
 @click.option("--model", help="Model to train (see: orch models).")
 @click.option("--task", help="Task to train it on (see: orch tasks).")
-@click.option(
-    "--trial",
-    "trial_id",
-    metavar="ID",
-    help="Train this trial of a recorded sweep; store nothing.",
-)
+@click.option("--trial", "trial_id", metavar="ID", help="Train this trial of a recorded sweep; store nothing.")
 @store_option
 @click.option("--seed", type=int, help="Set --init-seed and --data-seed at once.")
 @click.option("--epochs", type=int, help="Set --steps as passes over --train-examples.  [1000]")
 @click.option(
-    "--device",
-    default="auto",
-    show_default=True,
-    help="cpu, cuda, or auto, which uses a GPU if there is one.",
+    "--device", default="auto", show_default=True, help="cpu, cuda, or auto, which uses a GPU if there is one."
 )
 @click.option("--threads", default=1, show_default=True, help="Number of CPU threads.")
 @click.option(
@@ -131,9 +123,7 @@ def _chosen(
 ) -> Trial:
     if trial_id is None:
         if model is None or task is None:
-            raise InvalidSettings(
-                ["name what to train: --model and --task, or --trial with the id of a sweep's trial"]
-            )
+            raise InvalidSettings(["name what to train: --model and --task, or --trial with the id of a sweep's trial"])
         return resolve_trial(model, task, seed, epochs, settings)
     if model or task or settings or seed is not None or epochs is not None:
         raise InvalidSettings(["--trial names a whole trial: leave out --model, --task and all settings"])
