@@ -1,8 +1,10 @@
 """The command line: light help, clear errors, clean output."""
 
 import json
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -32,6 +34,26 @@ def test_every_command_has_help_that_ends_with_an_example(command):
     text = orch(command, "--help").output
     before_options = text.split("Options:")[0]
     assert f"Example: orch {command}" in before_options
+
+
+def test_the_list_of_commands_shows_whole_sentences():
+    lines = orch("--help").output.split("Commands:")[1].strip().splitlines()
+    assert len(lines) == len(commands())
+    assert all(line.endswith(".") and not line.endswith("...") for line in lines)
+
+
+def test_the_map_in_the_readme_names_files_that_exist():
+    root = Path(__file__).parents[1]
+    rows = [line.split(" | ") for line in (root / "README.md").read_text().splitlines() if line.startswith("| `")]
+    named = [
+        (folder, name)
+        for cell, contents, *_ in rows
+        if "/`" in cell
+        for folder in re.findall(r"`([a-z_/]+)/`", cell)[:1]
+        for name in re.findall(r"`([a-z_]+\.py)`", contents)
+    ]
+    assert len(named) > 30
+    assert [each for each in named if not list((root / each[0]).rglob(each[1]))] == []
 
 
 @pytest.mark.parametrize("arguments", [["--help"], *[[command, "--help"] for command in commands()]])
@@ -141,7 +163,7 @@ def test_bad_input_gets_one_sentence_with_a_remedy(arguments, message):
     assert "Traceback" not in result.stderr
 
 
-def test_a_fixed_training_set_is_trained_on_for_a_thousand_epochs_unless_told(monkeypatch):
+def test_a_fixed_training_set_is_trained_on_for_a_thousand_epochs_by_default():
     from orch.cli.train import resolve_trial
 
     trial = resolve_trial("rnn", "dihedral", None, None, {"train_examples": 100})

@@ -15,10 +15,11 @@ from orch.cli._options import writable_store_option
 @click.option("--seconds", default=2.0, show_default=True, help="How long to time the training steps of each model.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, one finding per line.")
 def doctor(store: str, device: str, seconds: float, as_json: bool) -> None:
-    """Check that this machine, or the cluster whose head it is, computes correctly.
+    """Check that this machine or cluster computes correctly.
 
     A worker compares every model with double precision on the CPU and tests packs, checkpoints and the store. It then
-    times training steps, from which orch plan estimates. Run it first on a new machine; it takes minutes.
+    times training steps, from which orch plan estimates. Run it first on a new machine, or on the head of a new
+    cluster; it takes minutes.
 
     \b
     Example: orch doctor --store s3://bucket/runs

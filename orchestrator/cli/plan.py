@@ -31,7 +31,7 @@ MOST_REASONS = 2
 def plan(
     sweeps: tuple[str, ...], scale: str, where: tuple[str, ...], store: str, on: str | None, as_json: bool
 ) -> None:
-    """Count the trials that are done, failed and left, and estimate the time.
+    """Count the trials done and left, and estimate the time.
 
     A trial that several sweeps have runs once. Nothing is started and nothing is written. A sweep can be your own file:
     see examples/gated_sweep.py. With --on, the hours and dollars on that cluster are estimated too. The cluster need

@@ -40,11 +40,11 @@ def results(
     format: str | None,
     output: str | None,
 ) -> None:
-    """Summarise the results by model and task, or by other settings.
+    """Summarise the results by model and task.
 
     All results of the store are used, or those of the named sweeps at --scale. Each row has the best over learning
     rates and seeds, as in the paper, and the mean over seeds at the learning rate with the best accuracy at 100 inputs.
-    A note marks rows that are incomplete or mix trials with different settings.
+    A remark marks rows that are incomplete or mix trials with different settings. --by groups by other settings.
 
     \b
     Example: orch results main --scale laptop --where modulus=5

@@ -60,7 +60,7 @@ def train(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Train one trial in this process and show how far it generalises.
+    """Train one trial in this process and test it.
 
     Settings have the paper's names; their defaults are shown in brackets. An accuracy of 0 is chance, 1 is perfect.
 
