@@ -41,7 +41,6 @@ class Launcher:
 
     path: Path
     provider: str
-    cluster_name: str
     max_workers: int | None
     store: str | None
     versions: Versions
@@ -52,7 +51,6 @@ class Launcher:
     workers: tuple[NodeType, ...] = ()
     head_address: str | None = None
     worker_addresses: tuple[str, ...] = ()
-    ssh_user: str | None = None
     ssh_private_key: str | None = None
     docker_image: str | None = None
     file_mounts: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -115,7 +113,6 @@ def from_config(path: Path, config: Mapping[str, Any]) -> Launcher:
     return Launcher(
         path=path,
         provider=str(provider.get("type", "")),
-        cluster_name=str(config.get("cluster_name", "")),
         max_workers=_integer(config.get("max_workers")),
         store=_found(STORE, text),
         versions=find_versions(text, image),
@@ -126,7 +123,6 @@ def from_config(path: Path, config: Mapping[str, Any]) -> Launcher:
         workers=tuple(node for name, node in types.items() if name != config.get("head_node_type")),
         head_address=provider.get("head_ip"),
         worker_addresses=tuple(_lines(provider.get("worker_ips"))),
-        ssh_user=auth.get("ssh_user"),
         ssh_private_key=auth.get("ssh_private_key"),
         docker_image=image,
         file_mounts=mounts,
@@ -139,7 +135,6 @@ def _from_script(path: Path, text: str) -> Launcher:
     return Launcher(
         path=path,
         provider="slurm",
-        cluster_name=_found(r"#SBATCH --job-name=(\S+)", script) or "",
         max_workers=_integer(_found(r"#SBATCH --nodes=(\d+)", script)),
         store=_found(STORE, script),
         versions=find_versions(script, None),

@@ -83,7 +83,7 @@ def test_matched_models_have_the_published_counts():
     assert all(row["parameters"] == row["published"] for row in rows)
 
 
-def test_models_refuses_what_cannot_be():
+def test_models_refuses_unknown_tasks_and_invalid_widths():
     assert "did you mean 'dihedral'" in orch("models", "--task", "dihedrl", expect=2).output
     assert "width 255 is odd" in orch("models", "--width", "255", expect=2).output
 

@@ -1,5 +1,6 @@
 """The options of commands that run trials, and the summary that they print at the end."""
 
+import dataclasses
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -104,20 +105,11 @@ def check_options(given: dict[str, Any]) -> None:
 
 def make_options(given: dict[str, Any]) -> RunOptions:
     """Turn the options of a command into those of the library. `orch search` has only some of them."""
+    same_name = {field.name: given[field.name] for field in dataclasses.fields(RunOptions) if field.name in given}
     return RunOptions(
-        join=given.get("join", DEFAULTS.join),
-        max_hours=given["max_hours"],
+        **same_name,
         num_cpus=given["cpus"],
-        checkpoint_seconds=given["checkpoint_seconds"],
-        hang_seconds=given["hang_seconds"],
         weights_limit=int(given["weights_mb"] * 1e6),
-        gpus_per_trial=given["gpus_per_trial"],
-        device=given["device"],
-        pack=given.get("pack"),
-        cheapest_first=given.get("cheapest_first", DEFAULTS.cheapest_first),
-        on_finish=given.get("on_finish"),
-        verbose=given["verbose"],
-        quiet=given["quiet"],
         confirm=lambda question: given["yes"] or (sys.stdin.isatty() and click.confirm(question)),
     )
 
