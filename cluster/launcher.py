@@ -63,6 +63,7 @@ class Launcher:
 
     @property
     def commands(self) -> str:
+        """All commands that run on the machines."""
         return "\n".join((self.setup, self.head_start, self.worker_start))
 
 
@@ -75,6 +76,7 @@ def read_launcher(path: Path | str) -> Launcher:
 
 
 def read_text(path: Path) -> str:
+    """Return the text of a launcher file, or raise an error that names it."""
     try:
         return path.read_text()
     except (OSError, UnicodeDecodeError) as error:
@@ -82,6 +84,7 @@ def read_text(path: Path) -> str:
 
 
 def load_config(path: Path) -> dict[str, Any]:
+    """Load the settings of a YAML launcher file."""
     import yaml
 
     try:
@@ -95,6 +98,7 @@ def load_config(path: Path) -> dict[str, Any]:
 
 
 def from_config(path: Path, config: Mapping[str, Any]) -> Launcher:
+    """Build a launcher from the settings of a YAML file."""
     provider, auth = _mapping(config.get("provider")), _mapping(config.get("auth"))
     docker = _mapping(config.get("docker"))
     types = {

@@ -12,6 +12,7 @@ SPOT_FIRST = ("RAY_enable_autoscaler_v2=0", "RAY_AUTOSCALER_UTILIZATION_SCORER=o
 
 
 def check_machines(launcher: Launcher) -> Iterator[Problem]:
+    """Report machines that would not start, are not the intended ones, or cost more than intended."""
     if launcher.provider == "aws":
         yield from _check_aws(launcher)
     elif launcher.provider == "local":

@@ -69,7 +69,7 @@ def check_store(launcher: Launcher) -> Iterator[Problem]:
     store = launcher.store
     if store is None:
         yield error(
-            "ORCH_STORE is not set: export it where the machines are set up, such as ORCH_STORE=s3://bucket/runs"
+            "ORCH_STORE is not set: export it in the setup of the machines, such as ORCH_STORE=s3://bucket/runs"
         )
         return
     if is_placeholder(store) or ("://" in store and not store.startswith("file://")):
@@ -122,11 +122,8 @@ def check_shipping(launcher: Launcher) -> Iterator[Problem]:
     for remote, local in launcher.file_mounts.items():
         source = Path(local).expanduser()
         if not source.exists():
-            remedy = (
-                "run ray get-auth-token --generate"
-                if remote.endswith("auth_token")
-                else "run from the project's folder"
-            )
+            is_token = remote.endswith("auth_token")
+            remedy = "run ray get-auth-token --generate" if is_token else "run from the project's folder"
             yield error(f"file_mounts ships {local}, which does not exist here: {remedy}")
         shipped |= {source.name} | {folder for folder in NEEDED if (source / folder).exists()}
         heavy = [name for name in NOT_TO_SHIP if (source / name).exists() and name not in launcher.excluded]

@@ -17,5 +17,4 @@ def compact(store: str) -> None:
     """
     from orch.store import Store
 
-    report = Store.open(store).compact(min_parts=2)
-    click.echo(str(report))
+    click.echo(str(Store.open(store).compact(min_parts=2)))

@@ -1,7 +1,7 @@
 """`orch status`: the progress of sweeps, read from the store alone."""
 
 import json
-from typing import Any
+from dataclasses import asdict
 
 import click
 
@@ -10,6 +10,9 @@ from orch.cli._options import json_option, on_option, store_option
 from orch.cli._tables import print_rows
 from orch.core.printable import printable
 from orch.running.progress import duration
+
+TITLES = {"name": "sweep", "total": "trials", "to_do": "to do"}
+"""Titles of columns that are not called like the fields of a `SweepStatus`."""
 
 
 @click.command()
@@ -35,19 +38,7 @@ def status(context: click.Context, store: str, on: str | None, as_json: bool) ->
     if as_json:
         click.echo(json.dumps(found.to_dict(), indent=2))
         return
-    rows: list[dict[str, Any]] = [
-        {
-            "sweep": each.name,
-            "scale": each.scale,
-            "trials": each.total,
-            "done": each.done,
-            "running": each.running,
-            "failed": each.failed,
-            "to do": each.to_do,
-            "waiting": each.waiting,
-        }
-        for each in found.sweeps
-    ]
+    rows = [{TITLES.get(name, name): value for name, value in asdict(each).items()} for each in found.sweeps]
     if rows:
         print_rows(rows, title=f"Sweeps on {found.location}")
     else:
@@ -59,5 +50,5 @@ def status(context: click.Context, store: str, on: str | None, as_json: bool) ->
     if found.finished_last_hour:
         left = "" if found.seconds_left is None else f", about {duration(found.seconds_left)} left"
         click.echo(f"{found.finished_last_hour:,} trials finished in the last hour{left}")
-    if any(row["failed"] for row in rows):
+    if any(each.failed for each in found.sweeps):
         click.echo("orch failures shows why trials failed; orch resume retries them")
