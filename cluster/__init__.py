@@ -1,1 +1,1 @@
-"""Clusters: the launcher files that `ray up` reads, what they say, whether it is right, and what it costs."""
+"""Clusters: launcher files for `ray up`, their checks and prices, and running commands on a cluster (`--on`)."""

@@ -37,7 +37,7 @@ def device_of(launcher: Launcher, store: "Store") -> str | None:
         return CPU if instance is not None or worker.num_cpus else None
     if instance is None:
         return "gpu"
-    return next((name for name in _measured(store) if _is(instance.gpu, name)), instance.gpu)
+    return next((name for name in _measured(store) if _same_gpu(instance.gpu, name)), instance.gpu)
 
 
 def _measured(store: "Store") -> Iterable[str]:
@@ -47,12 +47,12 @@ def _measured(store: "Store") -> Iterable[str]:
     return sorted(names | {name for name in store.read("trials", ["device"])["device"].unique().to_pylist() if name})
 
 
-def _is(gpu: str, name: str) -> bool:
-    """Tell whether a device's own name matches a GPU of the price list.
+def _same_gpu(gpu: str, name: str) -> bool:
+    """Return whether a device's own name matches a GPU of the price list.
 
-    >>> _is("A100 40 GB", "NVIDIA A100-SXM4-40GB"), _is("A100 80 GB", "NVIDIA A100-SXM4-40GB")
+    >>> _same_gpu("A100 40 GB", "NVIDIA A100-SXM4-40GB"), _same_gpu("A100 80 GB", "NVIDIA A100-SXM4-40GB")
     (True, False)
-    >>> _is("A10G 24 GB", "NVIDIA A10G"), _is("L4 24 GB", "NVIDIA L40S")
+    >>> _same_gpu("A10G 24 GB", "NVIDIA A10G"), _same_gpu("L4 24 GB", "NVIDIA L40S")
     (True, False)
     """
     kind, _, memory = gpu.partition(" ")

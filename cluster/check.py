@@ -1,4 +1,4 @@
-"""Check a launcher file before anybody pays for a machine, without using the network."""
+"""Check a launcher file before a machine is paid for, without using the network."""
 
 import dataclasses
 from pathlib import Path
@@ -29,7 +29,7 @@ def check_launcher(path: Path | str) -> LauncherReport:
         return _report(launcher, problems)
     config = load_config(path)
     prepared, problems = prepare(config)
-    # Check with Ray's defaults filled in, except max_workers: Ray's default of 2 is nobody's choice.
+    # Check with Ray's defaults filled in, except max_workers: the user did not choose Ray's default of 2.
     launcher = from_config(path, (prepared or config) | {"max_workers": config.get("max_workers")})
     problems += missing_edits(config)
     for rule in (check_versions, check_store, check_access, check_shipping, check_machines, check_threads):

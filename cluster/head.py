@@ -1,18 +1,17 @@
 """The head of a cluster: its address, and how ssh reaches it."""
 
-import contextlib
 import dataclasses
-import io
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from orch.cluster.launcher import Launcher, load_config
+from orch.cluster.problem import muted, quoted
 from orch.core.errors import OrchError
 
 OPTIONS = {
-    # Without this, a password prompt would wait forever where nobody sees it.
+    # Without this, an invisible password prompt would wait forever.
     "BatchMode": "yes",
     "ConnectTimeout": "15",
     # A shared connection (ControlMaster) would keep the tunnel open after this process ends.
@@ -33,7 +32,7 @@ class HeadUnreachable(OrchError):
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Head:
-    """Where the head is and how to log in. `container` names the Docker container that Ray runs in, if any."""
+    """The address of the head and the login. `container` names the Docker container that Ray runs in, if any."""
 
     address: str
     user: str
@@ -90,11 +89,12 @@ def _ask_provider(path: Path, config: dict[str, Any]) -> tuple[str, dict[str, An
     """Ask the cloud provider for the head's address and the login that `ray up` created, with Ray's output muted."""
     from ray.autoscaler._private.commands import _bootstrap_config, get_head_node_ip
 
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+    with muted():
         try:
             address = get_head_node_ip(str(path))
             auth = _bootstrap_config(config)["auth"]
         except Exception as error:  # providers raise errors of any type: no credentials, no such cluster, no network
-            why = " ".join(str(error).split()).rstrip(".") or type(error).__name__
-            raise HeadUnreachable(f"no head of {path} was found ({why}): start it with ray up {path}") from None
+            raise HeadUnreachable(
+                f"no head of {path} was found ({quoted(error)}): start it with ray up {path}"
+            ) from None
     return address, auth

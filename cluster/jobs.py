@@ -12,11 +12,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from orch.cluster import shipment
 from orch.cluster.head import HeadUnreachable, find_head
 from orch.cluster.launcher import Launcher
+from orch.cluster.problem import quoted
 from orch.cluster.tunnel import tunnel
 from orch.core.errors import OrchError
 from orch.usercode import UserCode
@@ -52,6 +52,8 @@ def connect(launcher: Launcher) -> Iterator["Jobs"]:
 
 
 class Jobs:
+    """The sweeps submitted to a cluster, through the job server on its head."""
+
     def __init__(self, launcher: Launcher, port: int):
         # Ray's client prefers these variables to the address that it is given.
         for name in ("RAY_ADDRESS", "RAY_API_SERVER_ADDRESS"):
@@ -82,7 +84,7 @@ class Jobs:
             try:
                 self._client.submit_job(entrypoint=entrypoint, submission_id=name, runtime_env=environment)
             except (RuntimeError, OSError) as error:
-                raise OrchError(f"the head refused the job ({_sentence(error)}): fix that and try again") from None
+                raise OrchError(f"the head refused the job ({quoted(error)}): fix that and try again") from None
         return name
 
     def newest(self) -> str | None:
@@ -92,6 +94,7 @@ class Jobs:
         return None if last is None else last.submission_id
 
     def log(self, name: str) -> str:
+        """Return what a job has printed so far."""
         return ABOUT_THE_JOB.sub("", self._client.get_job_logs(name))
 
     def follow(self, name: str, write: Callable[[str], None], until: re.Pattern[str] | None = None) -> int | None:
@@ -105,7 +108,7 @@ class Jobs:
         except BrokenPipeError:
             raise  # the reader of our output has gone; the connection itself is fine
         except (ClientError, RuntimeError, OSError) as error:
-            raise ConnectionLost(f"the connection to the head was lost ({_sentence(error)})") from None
+            raise ConnectionLost(f"the connection to the head was lost ({quoted(error)})") from None
 
     async def _tail(self, name: str, write: Callable[[str], None], until: re.Pattern[str] | None) -> bool:
         async for text in self._client.tail_job_logs(name):
@@ -124,7 +127,7 @@ class Jobs:
         if job.status == "STOPPED":
             return STOPPED
         if job.driver_exit_code is None and job.status != "SUCCEEDED":
-            raise OrchError(f"the job {name} did not run ({_sentence(job.message)}): fix that and submit it again")
+            raise OrchError(f"the job {name} did not run ({quoted(job.message)}): fix that and submit it again")
         return job.driver_exit_code or 0
 
 
@@ -132,7 +135,3 @@ def _token(launcher: Launcher) -> dict[str, str]:
     """Build the header with the token that the launcher file ships to the head."""
     files = [local for remote, local in launcher.file_mounts.items() if remote.endswith(".ray/auth_token")]
     return {"Authorization": f"Bearer {Path(files[0]).expanduser().read_text().strip()}"}
-
-
-def _sentence(text: Any) -> str:
-    return " ".join(str(text).split()).rstrip(".") or type(text).__name__

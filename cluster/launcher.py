@@ -41,7 +41,6 @@ class Launcher:
 
     path: Path
     provider: str
-    cluster_name: str
     max_workers: int | None
     store: str | None
     versions: Versions
@@ -52,7 +51,6 @@ class Launcher:
     workers: tuple[NodeType, ...] = ()
     head_address: str | None = None
     worker_addresses: tuple[str, ...] = ()
-    ssh_user: str | None = None
     ssh_private_key: str | None = None
     docker_image: str | None = None
     file_mounts: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -65,6 +63,7 @@ class Launcher:
 
     @property
     def commands(self) -> str:
+        """All commands that run on the machines."""
         return "\n".join((self.setup, self.head_start, self.worker_start))
 
 
@@ -77,6 +76,7 @@ def read_launcher(path: Path | str) -> Launcher:
 
 
 def read_text(path: Path) -> str:
+    """Return the text of a launcher file, or raise an error that names it."""
     try:
         return path.read_text()
     except (OSError, UnicodeDecodeError) as error:
@@ -84,6 +84,7 @@ def read_text(path: Path) -> str:
 
 
 def load_config(path: Path) -> dict[str, Any]:
+    """Load the settings of a YAML launcher file."""
     import yaml
 
     try:
@@ -97,6 +98,7 @@ def load_config(path: Path) -> dict[str, Any]:
 
 
 def from_config(path: Path, config: Mapping[str, Any]) -> Launcher:
+    """Build a launcher from the settings of a YAML file."""
     provider, auth = _mapping(config.get("provider")), _mapping(config.get("auth"))
     docker = _mapping(config.get("docker"))
     types = {
@@ -115,7 +117,6 @@ def from_config(path: Path, config: Mapping[str, Any]) -> Launcher:
     return Launcher(
         path=path,
         provider=str(provider.get("type", "")),
-        cluster_name=str(config.get("cluster_name", "")),
         max_workers=_integer(config.get("max_workers")),
         store=_found(STORE, text),
         versions=find_versions(text, image),
@@ -126,7 +127,6 @@ def from_config(path: Path, config: Mapping[str, Any]) -> Launcher:
         workers=tuple(node for name, node in types.items() if name != config.get("head_node_type")),
         head_address=provider.get("head_ip"),
         worker_addresses=tuple(_lines(provider.get("worker_ips"))),
-        ssh_user=auth.get("ssh_user"),
         ssh_private_key=auth.get("ssh_private_key"),
         docker_image=image,
         file_mounts=mounts,
@@ -139,7 +139,6 @@ def _from_script(path: Path, text: str) -> Launcher:
     return Launcher(
         path=path,
         provider="slurm",
-        cluster_name=_found(r"#SBATCH --job-name=(\S+)", script) or "",
         max_workers=_integer(_found(r"#SBATCH --nodes=(\d+)", script)),
         store=_found(STORE, script),
         versions=find_versions(script, None),

@@ -12,6 +12,7 @@ SPOT_FIRST = ("RAY_enable_autoscaler_v2=0", "RAY_AUTOSCALER_UTILIZATION_SCORER=o
 
 
 def check_machines(launcher: Launcher) -> Iterator[Problem]:
+    """Report machines that would not start, are not the intended ones, or cost more than intended."""
     if launcher.provider == "aws":
         yield from _check_aws(launcher)
     elif launcher.provider == "local":
@@ -36,7 +37,7 @@ def _check_aws(launcher: Launcher) -> Iterator[Problem]:
     if not launcher.workers:
         yield error("the file has no type of worker: add one beside the head, as in cluster/a100.yaml")
     elif not any(num_gpus(worker) for worker in launcher.workers):
-        yield warning("no type of worker has a GPU: trials at the paper's scale would wait for one for ever")
+        yield warning("no type of worker has a GPU: trials at the paper's scale would wait forever")
     for node in (launcher.head, *launcher.workers):
         if node is not None:
             yield from _check_instance(node, own_key=bool(launcher.ssh_private_key))

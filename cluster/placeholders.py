@@ -22,6 +22,7 @@ REMEDIES = {
 
 
 def is_placeholder(value: str | None) -> bool:
+    """Return whether a value contains a placeholder."""
     return bool(value and PLACEHOLDER.search(value))
 
 

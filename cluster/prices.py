@@ -1,8 +1,8 @@
 """Hourly prices of machines in US dollars, with their numbers of GPUs and CPUs.
 
 On-demand: AWS's price list for Linux in us-east-1 as of 24 September 2026, taken from public copies of it. Spot moves
-with the market and the zone: an average that a public mirror of the price list showed for the region on 17 September
-2026, where it showed one; an order of magnitude, no more. Disks, traffic and taxes are not included.
+with the market and the zone: these are averages of the region on 17 September 2026 from a public mirror of the price
+list, where it had one, and no more than an order of magnitude. Disks, traffic and taxes are not included.
 """
 
 import dataclasses
@@ -16,6 +16,8 @@ DATED = "September 2026, us-east-1"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Instance:
+    """An instance type of AWS. `spot` is None where no spot price is recorded."""
+
     num_gpus: int
     gpu: str
     num_cpus: int
@@ -69,11 +71,10 @@ def hourly_cost(launcher: Launcher, num_workers: int) -> HourlyCost | None:
     """Return the hourly cost of the head and `num_workers` workers; None if the price of a machine is unknown."""
     if launcher.provider != "aws" or launcher.head is None or not launcher.workers:
         return None
-    head = _price(launcher.head)
-    workers = [_price(worker) for worker in launcher.workers]
-    if head is None or None in workers:
-        return None
+    head, *workers = map(_price, (launcher.head, *launcher.workers))
     known = [price for price in workers if price is not None]
+    if head is None or len(known) < len(workers):
+        return None
     return HourlyCost(head + num_workers * min(known), head + num_workers * max(known))
 
 

@@ -69,25 +69,22 @@ def check_store(launcher: Launcher) -> Iterator[Problem]:
     store = launcher.store
     if store is None:
         yield error(
-            "ORCH_STORE is not set: export it where the machines are set up, such as ORCH_STORE=s3://bucket/runs"
+            "ORCH_STORE is not set: export it in the setup of the machines, such as ORCH_STORE=s3://bucket/runs"
         )
         return
     if is_placeholder(store) or ("://" in store and not store.startswith("file://")):
         return
     folder = store.removeprefix("file://")
-    if not folder.startswith("/"):
-        yield error(f"ORCH_STORE={store} is a different folder on every machine: use s3://bucket/runs")
-    elif launcher.provider in ("local", "slurm"):
-        if Path(folder).parts[1:2] in (("tmp",), ("dev",), ("run",)):
-            yield error(
-                f"ORCH_STORE={store} is a different folder on every machine: use a shared one or s3://bucket/runs"
-            )
-        elif launcher.provider == "local":
-            yield warning(
-                f"ORCH_STORE={store} must be the same mounted folder on every machine: else use s3://bucket/runs"
-            )
-    elif not _mounted(folder, launcher.setup):
-        yield error(f"ORCH_STORE={store} is a different folder on every machine: use s3://bucket/runs")
+    if launcher.provider in ("local", "slurm"):
+        shared = folder.startswith("/") and Path(folder).parts[1:2] not in (("tmp",), ("dev",), ("run",))
+    else:
+        shared = folder.startswith("/") and _mounted(folder, launcher.setup)
+    if not shared:
+        yield error(
+            f"ORCH_STORE={store} is a different folder on every machine: use s3://bucket/runs or a shared folder"
+        )
+    elif launcher.provider == "local":
+        yield warning(f"ORCH_STORE={store} must be the same mounted folder on every machine: else use s3://bucket/runs")
 
 
 def _mounted(folder: str, setup: str) -> bool:
@@ -125,11 +122,8 @@ def check_shipping(launcher: Launcher) -> Iterator[Problem]:
     for remote, local in launcher.file_mounts.items():
         source = Path(local).expanduser()
         if not source.exists():
-            remedy = (
-                "run ray get-auth-token --generate"
-                if remote.endswith("auth_token")
-                else "run from the project's folder"
-            )
+            is_token = remote.endswith("auth_token")
+            remedy = "run ray get-auth-token --generate" if is_token else "run from the project's folder"
             yield error(f"file_mounts ships {local}, which does not exist here: {remedy}")
         shipped |= {source.name} | {folder for folder in NEEDED if (source / folder).exists()}
         heavy = [name for name in NOT_TO_SHIP if (source / name).exists() and name not in launcher.excluded]
@@ -143,6 +137,7 @@ def check_shipping(launcher: Launcher) -> Iterator[Problem]:
 
 
 def check_threads(launcher: Launcher) -> Iterator[Problem]:
+    """Report workers on which every trial would use all CPU cores."""
     if not re.search(r"\bOMP_NUM_THREADS=1\b", f"{launcher.setup}\n{launcher.worker_start}"):
         yield warning(
             "OMP_NUM_THREADS=1 is not set on the workers, so trials would fight for CPUs: set it where Ray starts"

@@ -1,37 +1,33 @@
 """Ray's own checks of a launcher file: its schema, and what its launcher validates before it starts a machine."""
 
-import contextlib
 import difflib
-import io
 import json
-import logging
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from orch.cluster.problem import Problem, error
+import click
+
+from orch.cluster.problem import Problem, error, muted, quoted
 
 
 def prepare(config: Mapping[str, Any]) -> tuple[dict[str, Any] | None, list[Problem]]:
     """Fill in Ray's defaults as `ray up` would, and list what Ray rejects."""
-    import click
     import ray.autoscaler
     from ray.autoscaler._private.util import prepare_config, validate_config
 
-    with _silence():
+    with muted():
         try:
             prepared = prepare_config(json.loads(json.dumps(config)))
         except (click.ClickException, AssertionError, AttributeError, KeyError, NotImplementedError) as refusal:
-            return None, [error(f"Ray cannot use the file ({_sentence(refusal)}): compare it with those in cluster/")]
+            return None, [error(f"Ray cannot use the file ({_refusal(refusal)}): compare it with those in cluster/")]
         schema = json.loads((Path(ray.autoscaler.__file__).parent / "ray-schema.json").read_text())
         problems = list(_violations(prepared, schema))
         if not problems:
             try:
                 validate_config(prepared)
             except (ValueError, RuntimeError) as refusal:
-                problems.append(
-                    error(f"Ray refuses the file ({_sentence(refusal)}): compare it with those in cluster/")
-                )
+                problems.append(error(f"Ray refuses the file ({_refusal(refusal)}): compare it with those in cluster/"))
     return prepared, problems
 
 
@@ -52,20 +48,5 @@ def _violations(config: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterato
             yield error(f"{place} does not fit Ray's launcher ({violation.message}): correct it")
 
 
-def _sentence(refusal: BaseException) -> str:
-    import click
-
-    text = refusal.format_message() if isinstance(refusal, click.ClickException) else str(refusal)
-    return " ".join(text.split()).rstrip(".") or type(refusal).__name__
-
-
-@contextlib.contextmanager
-def _silence() -> Iterator[None]:
-    """Mute Ray, which prints advice of its own while it prepares a file."""
-    before = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)
-    try:
-        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-            yield
-    finally:
-        logging.disable(before)
+def _refusal(refusal: Exception) -> str:
+    return quoted(refusal.format_message() if isinstance(refusal, click.ClickException) else refusal)

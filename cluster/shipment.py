@@ -24,12 +24,12 @@ def pack(folder: Path, codes: Sequence[UserCode]) -> None:
 
 
 def place(code: UserCode) -> Path:
-    """Return the path of a sweep file within the shipped folder. Each sweep has a folder of its own."""
+    """Return the path of a sweep file within the shipped folder. Each sweep has its own folder."""
     return Path(USER_SWEEPS) / code.name / code.file
 
 
 def environment() -> Mapping[str, str]:
-    """Build the environment variables of the job, such as the commit, which shipped files cannot tell."""
+    """Build the environment variables of the job, such as the commit, which is not in the shipped files."""
     # Where Ray was started through ssh, it starts jobs in a top-level bash, which reads ~/.bashrc. A PYTHONPATH set
     # there would replace the one that leads to the shipped files; SHLVL=1 keeps bash from reading it.
     variables = {"SHLVL": "1"}

@@ -1,8 +1,10 @@
 """The command line: light help, clear errors, clean output."""
 
 import json
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -29,6 +31,26 @@ def test_every_command_has_help_that_ends_with_an_example(command):
     assert f"Example: orch {command}" in before_options
 
 
+def test_the_list_of_commands_shows_whole_sentences():
+    lines = orch("--help").output.split("Commands:")[1].strip().splitlines()
+    assert len(lines) == len(commands())
+    assert all(line.endswith(".") and not line.endswith("...") for line in lines)
+
+
+def test_the_map_in_the_readme_names_files_that_exist():
+    root = Path(__file__).parents[1]
+    rows = [line.split(" | ") for line in (root / "README.md").read_text().splitlines() if line.startswith("| `")]
+    named = [
+        (folder, name)
+        for cell, contents, *_ in rows
+        if "/`" in cell
+        for folder in re.findall(r"`([a-z_/]+)/`", cell)[:1]
+        for name in re.findall(r"`([a-z_]+\.py)`", contents)
+    ]
+    assert len(named) > 30
+    assert [each for each in named if not list((root / each[0]).rglob(each[1]))] == []
+
+
 @pytest.mark.parametrize("arguments", [["--help"], *[[command, "--help"] for command in commands()]])
 def test_help_imports_nothing_heavy(arguments):
     heavy = {"torch", "ray", "transformers", "numpy", "pyarrow", "pandas", "rich", "duckdb", "matplotlib"}
@@ -50,7 +72,7 @@ def test_matched_models_have_the_published_counts():
     assert all(row["parameters"] == row["published"] for row in rows)
 
 
-def test_models_refuses_unknown_tasks_and_impossible_settings():
+def test_models_refuses_unknown_tasks_and_invalid_widths():
     assert "did you mean 'dihedral'" in orch("models", "--task", "dihedrl", expect=2).output
     assert "width 255 is odd" in orch("models", "--width", "255", expect=2).output
 
@@ -130,7 +152,7 @@ def test_bad_input_gets_one_sentence_with_a_remedy(arguments, message):
     assert "Traceback" not in result.stderr
 
 
-def test_a_fixed_training_set_is_trained_on_for_a_thousand_epochs_by_default(monkeypatch):
+def test_a_fixed_training_set_is_trained_on_for_a_thousand_epochs_by_default():
     from orch.cli.train import resolve_trial
 
     trial = resolve_trial("rnn", "dihedral", None, None, {"train_examples": 100})

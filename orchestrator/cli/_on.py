@@ -1,7 +1,7 @@
-"""How commands run on the cluster that --on names, as they were given here."""
+"""Run a command on the cluster of a launcher file: the option --on."""
 
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 import click
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from orch.usercode import UserCode
 
 HERE = ("store", "on", "detach")
-"""Options that are settled before a command leaves."""
+"""Options that are not passed on to the cluster as they are."""
 
 
 def run_job(context: click.Context, names: Sequence[str] = (), codes: Sequence["UserCode"] = ()) -> NoReturn:
-    """As a job that outlives this terminal; the exit code is the job's.
+    """Submit the command as a job, which outlives this terminal, and exit with the job's exit code.
 
-    `names` are the sweeps to run; the files of those in `codes` travel along.
+    `names` are the sweeps to run. `codes` are the sweep files among them, which are shipped with the job.
     """
     from orch.cluster.on_cluster import run_as_job
     from orch.cluster.shipment import place
@@ -29,7 +29,7 @@ def run_job(context: click.Context, names: Sequence[str] = (), codes: Sequence["
 
 
 def run_on_head(context: click.Context) -> NoReturn:
-    """At once, over ssh, for commands that only look."""
+    """Run the command on the head over ssh, for commands that only read, and exit with its exit code."""
     from orch.cluster import on_cluster as remote
 
     words = [str(context.info_name), *given_options(context)]
@@ -37,26 +37,28 @@ def run_on_head(context: click.Context) -> NoReturn:
 
 
 def say(text: str) -> None:
+    """Print a message of ours, on standard error."""
     click.echo(text, err=True)
 
 
 def write(text: str) -> None:
+    """Print a piece of a job's log."""
     click.echo(text, nl=False)
 
 
 def given_store(context: click.Context) -> str | None:
-    """What --store says. A store in the environment is this machine's, not a cluster's."""
+    """Return the --store of the command line. ORCH_STORE is not used: it names a store of this machine."""
     given = context.get_parameter_source("store") is ParameterSource.COMMANDLINE
     return context.params["store"] if given else None
 
 
-def given_options(context: click.Context, without: Collection[str] = HERE) -> list[str]:
-    """The options that were given, as words that give them again; what has its default is left out."""
+def given_options(context: click.Context) -> list[str]:
+    """Return the options that were set, as words of a command line. Options with their default are left out."""
     words: list[str] = []
     for option in context.command.params:
         name = str(option.name)
         chosen = context.get_parameter_source(name) in (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
-        if not isinstance(option, click.Option) or name in without or not chosen:
+        if not isinstance(option, click.Option) or name in HERE or not chosen:
             continue
         value = context.params[name]
         if option.is_flag:

@@ -14,7 +14,7 @@ Decorator = Callable[[Command], Command]
 
 DEFAULT_STORE = "runs"
 BUNDLED = "bundled"
-"""The store's own names, which cannot be imported here: that would load pyarrow for a help text."""
+"""The same name as in orch.store.bundled, whose import would load pyarrow for a help text."""
 
 
 def _writable(context: click.Context, parameter: click.Parameter, value: str) -> str:
@@ -40,8 +40,8 @@ where_option = click.option(
     "--where",
     multiple=True,
     metavar="FIELD=VALUE,…",
-    help="Only trials with these settings, such as model=bilinear,factored or modulus!=2. May be repeated: conditions"
-    " on different settings must all hold.",
+    help="Only trials with these settings, such as model=bilinear,factored or modulus!=2. May be repeated; all"
+    " conditions must hold.",
 )
 
 
@@ -53,20 +53,22 @@ def _store_option(about: str, **more: Any) -> Decorator:
         show_default=True,
         show_envvar=True,
         metavar="FOLDER|URI",
-        help=f"Where results are kept: a folder, or a bucket such as s3://bucket/runs{about}.",
+        help=f"Where results are stored: a folder, or a bucket such as s3://bucket/runs{about}.",
         **more,
     )
 
 
-store_option = _store_option(f"; {BUNDLED}: those that came with orch")
+store_option = _store_option(f"; {BUNDLED}: the results that came with orch")
 writable_store_option = _store_option("", callback=_writable)
-"""For commands that write to the store: what came with orch is refused before anything starts."""
+"""The --store of commands that write: the bundled store is refused before anything starts."""
 
 on_option = click.option(
     "--on",
     envvar="ORCH_CLUSTER",
     show_envvar=True,
     metavar="FILE",
-    help="On the cluster of this launcher file, such as cluster/a100.yaml, which `ray up` started; with the store that"
+    help="Use the cluster that `ray up` started from this launcher file, such as cluster/a100.yaml, and the store that"
     " the file names, unless --store is given.",
 )
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")

@@ -1,4 +1,4 @@
-"""The options and the function by which commands write a table for people, programs or files."""
+"""Write a table to a terminal, a pipe or a file: the options --format and --output, and what they do."""
 
 import io
 import sys
@@ -24,9 +24,9 @@ def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--format",
             type=click.Choice(FORMATS),
-            help="How to write the table.  [default: by the name of --output; else table on a terminal, csv in a pipe]",
+            help="Format.  [default: from the ending of --output; else table on a terminal, csv in a pipe]",
         ),
-        click.option("--output", metavar="FILE", type=click.Path(dir_okay=False), help="Write to a file."),
+        click.option("--output", metavar="FILE", type=click.Path(dir_okay=False), help="Write to this file."),
     ]
     for option in reversed(options):
         command = option(command)
@@ -46,12 +46,12 @@ def check_output(format: str | None, output: str | None) -> str:
             )
         return format or _SUFFIXES[suffix]
     if format == "parquet" and sys.stdout.isatty():
-        raise InvalidSettings(["parquet is not for a terminal: add --output FILE, or pipe it on"])
+        raise InvalidSettings(["parquet cannot be shown on a terminal: add --output FILE, or pipe it into a program"])
     return format or ("table" if sys.stdout.isatty() else "csv")
 
 
 def write_table(table: "Table", format: str | None = None, output: str | None = None) -> None:
-    """Write a table to a file, which then holds all of it or is not changed, or to standard output."""
+    """Write a table to standard output, or to a file, which is replaced only once all is written."""
     format = check_output(format, output)
     if output is not None:
         write_atomically(Path(output), [_as_bytes(table, format)])

@@ -1,5 +1,6 @@
-"""What commands that run trials share: their options, and what they print at the end."""
+"""The options of commands that run trials, and the summary that they print at the end."""
 
+import dataclasses
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -7,7 +8,10 @@ from typing import Any
 import click
 
 from orch.cli._options import Command, on_option
+from orch.cli._tables import print_rows
+from orch.core.errors import InvalidSettings
 from orch.running.options import RunOptions
+from orch.running.progress import duration
 
 SMALL_SWEEP = 40
 """Sweeps of up to this many trials end with a table of their results."""
@@ -18,38 +22,38 @@ def worker_options(command: Command) -> Command:
     """Add the options of commands that train in worker processes."""
     return _with(
         command,
-        click.option("--max-hours", type=float, help="Stop cleanly after this long."),
-        click.option("--cpus", type=int, help="Use this many CPU cores of this machine. [all]"),
+        click.option("--max-hours", type=float, help="Stop cleanly after this many hours."),
+        click.option("--cpus", type=int, help="Use this many CPU cores of this machine.  [all]"),
         click.option(
             "--checkpoint-seconds",
             default=DEFAULTS.checkpoint_seconds,
             show_default=True,
-            help="Time between checkpoints.",
+            help="Seconds between checkpoints of a trial.",
         ),
         click.option(
             "--hang-seconds",
             default=DEFAULTS.hang_seconds,
             show_default=True,
-            help="End a worker without progress after this.",
+            help="End a worker that has made no progress for so many seconds.",
         ),
         click.option(
             "--weights-mb",
             default=DEFAULTS.weights_limit / 1e6,
             show_default=True,
-            help="Keep trained weights up to this size.",
+            help="Store trained weights up to this size.",
         ),
         click.option(
             "--device",
             type=click.Choice(["auto", "cpu", "cuda"]),
             default=DEFAULTS.device,
             show_default=True,
-            help="What trials train on; auto: GPUs where there are any.",
+            help="Device to train on; auto uses GPUs where there are any.",
         ),
         click.option(
             "--gpus-per-trial",
             default=DEFAULTS.gpus_per_trial,
             show_default=True,
-            help="GPUs per pack of trials; 0.25 puts four on one.",
+            help="GPUs for each pack of trials; with 0.25, four packs share a GPU.",
         ),
         click.option("--verbose", is_flag=True, help="Print the driver's log."),
         click.option("--quiet", is_flag=True, help="Print only the summary."),
@@ -65,13 +69,15 @@ def run_options(command: Command) -> Command:
         click.option("--yes", is_flag=True, help="Do not ask before starting more than a day of work."),
         click.option("--join", is_flag=True, help="Share the work with a driver that is already on this store."),
         click.option(
-            "--pack", type=int, help="Most trials to train in one program; 1 trains each alone. [as many as pay]"
+            "--pack", type=int, help="Most trials to train in one program; 1 trains each alone.  [the fastest number]"
         ),
         click.option(
-            "--cheapest-first", is_flag=True, help="Short trials first, for a --max-hours that ends too soon."
+            "--cheapest-first", is_flag=True, help="Run short trials first, if --max-hours does not suffice for all."
         ),
         click.option(
-            "--on-finish", metavar="COMMAND", help="Run this at the end; ORCH_FINISHED and others say what was."
+            "--on-finish",
+            metavar="COMMAND",
+            help="Run this shell command at the end, with the outcome in ORCH_FINISHED and others.",
         ),
     )
 
@@ -84,69 +90,54 @@ def _with(command: Command, *options: Command) -> Command:
 
 def check_options(given: dict[str, Any]) -> None:
     """Raise one error that lists every invalid option."""
-    from orch.core.errors import InvalidSettings
-
     problems = [
         f"--{name.replace('_', '-')} {given[name]} is not enough: use more than 0"
         for name in ("max_hours", "cpus", "checkpoint_seconds", "hang_seconds", "gpus_per_trial", "pack")
         if given.get(name) is not None and given[name] <= 0
     ]
     if given.get("detach") and not given["on"]:
-        problems.append("--detach is for sweeps that run elsewhere: add --on FILE, or leave it out")
+        problems.append("--detach needs a cluster: add --on FILE, or leave it out")
     if given.get("detach") and given["quiet"]:
-        problems.append("--detach waits for the first line of progress, which --quiet withholds: leave one of them out")
+        problems.append("--detach waits for the first line of progress, which --quiet suppresses: leave one out")
     if problems:
         raise InvalidSettings(problems)
 
 
 def make_options(given: dict[str, Any]) -> RunOptions:
-    """Turn the options of a command, which may lack some, into those of the library."""
+    """Turn the options of a command into those of the library. `orch search` has only some of them."""
+    same_name = {field.name: given[field.name] for field in dataclasses.fields(RunOptions) if field.name in given}
     return RunOptions(
-        join=given.get("join", DEFAULTS.join),
-        max_hours=given["max_hours"],
+        **same_name,
         num_cpus=given["cpus"],
-        checkpoint_seconds=given["checkpoint_seconds"],
-        hang_seconds=given["hang_seconds"],
         weights_limit=int(given["weights_mb"] * 1e6),
-        gpus_per_trial=given["gpus_per_trial"],
-        device=given["device"],
-        pack=given.get("pack"),
-        cheapest_first=given.get("cheapest_first", DEFAULTS.cheapest_first),
-        on_finish=given.get("on_finish"),
-        verbose=given["verbose"],
-        quiet=given["quiet"],
         confirm=lambda question: given["yes"] or (sys.stdin.isatty() and click.confirm(question)),
     )
 
 
 def run(requests: Sequence[Any], store_location: str, given: dict[str, Any]) -> None:
     """Run the requests and print the outcome. The exit code is 0 if all is done and 3 if something is left."""
-    from orch.running.progress import duration
     from orch.running.run_sweeps import run_sweeps
     from orch.store import Store
-
-    options = make_options(given)
 
     def say(text: str) -> None:
         if not given["quiet"]:
             click.echo(text, err=True)
 
     opened = Store.open(store_location)
-    summary = run_sweeps(requests, opened, options, say)
+    summary = run_sweeps(requests, opened, make_options(given), say)
     if not summary.finished and not summary.failed and not summary.left and not summary.stopped:
         click.echo("nothing to do: every trial has its result" if not summary.waiting else "nothing can start yet")
     else:
         click.echo(f"{summary.finished:,} trials finished in {duration(summary.seconds)}")
     if summary.failed:
         kinds = ", ".join(f"{count} {outcome.replace('_', ' ')}" for outcome, count in sorted(summary.failed.items()))
-        click.echo(f"not finished: {kinds}. orch failures shows why; orch resume tries them again")
+        click.echo(f"not finished: {kinds}. orch failures shows why; orch resume retries them")
     if summary.waiting:
-        click.echo(f"{summary.waiting:,} trials wait for results of others: orch plan shows which")
+        click.echo(f"{summary.waiting:,} trials wait for results of other trials: orch plan shows which")
     if summary.stopped:
         click.echo(f"stopped: {summary.stopped}; {summary.left:,} trials are left: orch resume continues")
     if summary.trial_ids and len(summary.trial_ids) <= SMALL_SWEEP:
         from orch.analysis.length_table import TITLE, length_rows
-        from orch.cli._tables import print_rows
 
         if rows := length_rows(opened, summary.trial_ids, requests[-1].catalogue):
             print_rows(rows, title=TITLE)

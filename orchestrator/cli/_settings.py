@@ -1,4 +1,4 @@
-"""Command-line options made from settings: every field of every task, model and trial, in the words of its class."""
+"""Command-line options made from settings: one for each field of a task, a model or a trial, with its description."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -12,6 +12,8 @@ from orch.sweeps.trial import Trial
 
 
 class Lengths(click.ParamType[tuple[int, ...], Any]):
+    """An option with a list of whole numbers."""
+
     name = "n,n,…"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
@@ -22,7 +24,7 @@ class Lengths(click.ParamType[tuple[int, ...], Any]):
 
 
 class SettingOption(click.Option):
-    """An option that knows which part of a trial it belongs to."""
+    """The option of one setting. `section` is the heading that it has in the help text."""
 
     def __init__(self, name: str, hint: Any, section: str, description: str):
         flag = "--" + name.replace("_", "-")
@@ -36,17 +38,17 @@ class SettingOption(click.Option):
 
 
 def setting_options() -> Iterator[SettingOption]:
-    """One option per setting name. A name that several models share is one option."""
+    """Yield one option for each name of a setting, which several models may share."""
     for section, registry in (("Task settings", tasks.REGISTRY), ("Model settings", models.REGISTRY)):
         owners: dict[str, list[tuple[str, type]]] = {}
         for name, config_type in registry.items():
             for field in dataclasses.fields(config_type):
                 owners.setdefault(field.name, []).append((name, config_type))
-        for field_name, having in owners.items():
-            config_type = having[0][1]
+        for field_name, found in owners.items():
+            config_type = found[0][1]
             description = _describe(config_type, field_name)
-            if len(having) < len(registry):
-                description += f" ({', '.join(name for name, _ in having)})"
+            if len(found) < len(registry):
+                description += f" ({', '.join(name for name, _ in found)})"
             yield SettingOption(field_name, field_types(config_type)[field_name], section, description)
     for field in dataclasses.fields(Trial):
         if field.name not in ("task", "model"):
@@ -63,7 +65,7 @@ def _describe(config_type: type, name: str) -> str:
 
 
 class SettingsCommand(click.Command):
-    """A command with every setting as an option, its help in sections."""
+    """A command that has every setting as an option, with a help text in sections."""
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
@@ -81,8 +83,5 @@ class SettingsCommand(click.Command):
 
 
 def given_settings(options: dict[str, Any]) -> dict[str, Any]:
-    """The settings that were set on the command line."""
+    """Return the settings that were set on the command line."""
     return {name: value for name, value in options.items() if value is not None}
-
-
-__all__ = ["SettingsCommand", "given_settings"]

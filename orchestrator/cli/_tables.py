@@ -41,7 +41,7 @@ def print_table(table: "Table") -> None:
         shown = replace(shown, rows=shown.rows[: max(1, MOST_LINES // (len(shown.names) + 1))])
     click.echo(shown.fitted(width), nl=False)
     if left := table.num_rows - len(shown.rows):
-        click.echo(f"{left:,} more rows: --output FILE or a pipe has them all", err=True)
+        click.echo(f"{left:,} more rows: use --output FILE or a pipe to get them all", err=True)
 
 
 def write_text(table: "Table", sink: TextIO) -> None:
@@ -60,15 +60,15 @@ def text_table(table: "Table") -> "TextTable":
 
 @dataclass(frozen=True, slots=True)
 class TextTable:
-    """Texts in columns: numbers stand to the right, all else to the left."""
+    """A table of texts. Numbers are aligned to the right, everything else to the left."""
 
     names: "Sequence[str]"
     numbers: Sequence[bool]
-    """Whether each column holds numbers."""
+    """True for each column of numbers."""
     rows: "Sequence[Sequence[str | Text]]"
 
     def plain(self) -> str:
-        """Lay the table out with each row on one line. Rich, which also folds, needs a minute for 50,000 rows."""
+        """Lay the table out with each row on one line. Rich would need a minute for 50,000 rows."""
         widths = self._widths()
 
         def line(cells: "Sequence[str | Text]") -> str:
@@ -80,13 +80,13 @@ class TextTable:
         return "".join([line(self.names), rule, *map(line, self.rows)])
 
     def fits(self, width: int) -> bool:
-        """Whether the columns fit side by side if long texts are folded."""
+        """Return whether the columns fit next to each other once long texts are folded."""
         columns = zip(self._widths(), self.numbers, strict=True)
         least = [full if number else min(full, _NARROWEST) for full, number in columns]
         return sum(least) + _GAP * (len(least) - 1) <= width
 
     def fitted(self, width: int) -> str:
-        """Lay the table out with long texts folded; one row after the other if even that does not fit."""
+        """Lay the table out with long texts folded, or as one record after the other if even that does not fit."""
         from rich.console import Console
 
         console = Console(width=width, highlight=False, markup=False, emoji=False)

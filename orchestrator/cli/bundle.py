@@ -1,4 +1,4 @@
-"""`orch bundle`: a store made small, to ship with the package."""
+"""`orch bundle`: a small copy of a store, to ship with the package."""
 
 from pathlib import Path
 
@@ -9,24 +9,26 @@ from orch.cli._options import store_option
 
 @click.command()
 @store_option
-@click.option("--and", "others", multiple=True, metavar="FOLDER|URI", help="Another store, to go into the same bundle.")
+@click.option("--and", "others", multiple=True, metavar="FOLDER|URI", help="Another store to copy. May be repeated.")
 @click.option(
     "--output",
     type=click.Path(path_type=Path, file_okay=False),
     required=True,
     metavar="FOLDER",
-    help="Where to: a new folder, or one that an earlier bundle is in, which is replaced.",
+    help="The bundle's folder. A bundle that is already there is replaced.",
 )
 @click.option(
     "--curve-points",
     type=click.IntRange(min=2),
     default=50,
     show_default=True,
-    help="Most validations to keep of each trial's training, spread evenly.",
+    help="Most points of each learning curve to copy, spread evenly.",
 )
 def bundle(store: str, others: tuple[str, ...], output: Path, curve_points: int) -> None:
-    """Copy the results of built-in models into a small store without checkpoints, logs and tracebacks. Of the weights
-    only those stay that the figure of rotation angles shows. The package's own copy is what --store bundled reads.
+    """Copy the results of built-in models into a small store.
+
+    Checkpoints, logs and tracebacks are left out, and all weights except those that the figure of rotation angles
+    shows. The bundle in analysis/bundled ships with the package; --store bundled reads it.
 
     \b
     Example: orch bundle --store runs --output analysis/bundled

@@ -1,4 +1,4 @@
-"""`orch claims`: the paper's claims, asked of the results."""
+"""`orch claims`: the paper's claims, decided by the results."""
 
 import json
 import sys
@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from orch.cli._options import store_option
+from orch.cli._output import write_table
+from orch.cli._tables import print_rows
+from orch.core.printable import printable
 from orch.sweeps.scales import SCALES
 
 if TYPE_CHECKING:
@@ -18,14 +21,14 @@ DEMO = "demo"
 @click.command()
 @click.option("--scale", type=click.Choice([*SCALES, DEMO]), help="[default: every scale that has results]")
 @store_option
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, with every number that was looked at.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, with the numbers behind each verdict.")
 @click.option("--strict", is_flag=True, help="Exit with 1 if a claim is contradicted.")
 def claims(scale: str | None, store: str, as_json: bool, strict: bool) -> None:
-    """Ask the paper's claims of the results: each is supported, contradicted, or there is not enough data.
+    """Decide which of the paper's claims the results support.
 
-    A model learns at an accuracy of 0.95 or more and fails below 0.5, the best over learning rates and seeds, as in
-    the paper; between the two it does neither. Every claim first holds on the published numbers, where there are any.
-    In a pipe the answer is CSV.
+    Each claim is supported, contradicted, or there is not enough data. A model has learned at an accuracy of 0.95 or
+    more and has failed below 0.5, for the best over learning rates and seeds, as in the paper; in between it has done
+    neither. The output is a table on a terminal and CSV in a pipe.
 
     \b
     Example: orch claims --scale laptop --strict
@@ -40,8 +43,6 @@ def claims(scale: str | None, store: str, as_json: bool, strict: bool) -> None:
         for each in asked:
             _show(each)
     else:
-        from orch.cli._output import write_table
-
         write_table(claims_table(asked))
     if strict and any(each.having(Verdict.CONTRADICTED) for each in asked):
         sys.exit(1)
@@ -52,8 +53,6 @@ def _show(asked: "ClaimsAtScale") -> None:
     from rich.text import Text
 
     from orch.analysis.claims import Verdict, evidence_text, verdict_text
-    from orch.cli._tables import print_rows
-    from orch.core.printable import printable
 
     looks = {
         Verdict.SUPPORTED: ("✓", "green"),

@@ -1,17 +1,18 @@
-"""`orch cluster`: the machines that sweeps run on."""
+"""`orch cluster`: launcher files, which describe the machines that sweeps run on."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-if TYPE_CHECKING:
-    from orch.cluster.launcher import Launcher
+from orch.cluster.check import check_launcher
+from orch.cluster.launcher import Launcher
+from orch.cluster.prices import DATED, gpus_per_worker, hourly_cost
+from orch.core.errors import InvalidSettings
 
 
 @click.group()
 def cluster() -> None:
-    """Launcher files for `ray up`: are they right?
+    """Check launcher files for `ray up`.
 
     \b
     Example: orch cluster check cluster/a100.yaml
@@ -21,17 +22,15 @@ def cluster() -> None:
 @cluster.command()
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE")
 def check(file: Path) -> None:
-    """Check a launcher file before `ray up`, without reaching for any machine.
+    """Check a launcher file before `ray up`, without using the network.
 
-    Names everything wrong at once: edits not made yet, versions that differ from those here, GPUs that the machines do
-    not have, a store that they cannot all reach, doors left open. Of a Slurm script: edits, store and access.
+    All problems are listed at once: placeholders that are left, versions that differ from those here, GPUs that the
+    machines do not have, a store that not all machines reach, missing protection. In a Slurm script, only placeholders,
+    store and protection are checked.
 
     \b
     Example: orch cluster check cluster/a100.yaml
     """
-    from orch.cluster.check import check_launcher
-    from orch.core.errors import InvalidSettings
-
     report = check_launcher(file)
     for text in report.warnings:
         click.echo(f"warning: {text}", err=True)
@@ -41,9 +40,7 @@ def check(file: Path) -> None:
     click.echo(f"{file} is right{_size(report.launcher)}; {count} warning{'' if count == 1 else 's'}")
 
 
-def _size(launcher: "Launcher") -> str:
-    from orch.cluster.prices import DATED, gpus_per_worker, hourly_cost
-
+def _size(launcher: Launcher) -> str:
     if launcher.provider == "local":
         return f": {1 + len(launcher.worker_addresses)} machines"
     workers = launcher.max_workers or 0

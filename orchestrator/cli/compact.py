@@ -1,4 +1,4 @@
-"""`orch compact`: many small parts into few large ones."""
+"""`orch compact`: merge many small parts of a store into a few large ones."""
 
 import click
 
@@ -8,12 +8,13 @@ from orch.cli._options import writable_store_option
 @click.command()
 @writable_store_option
 def compact(store: str) -> None:
-    """Merge the store's small parts. A sweep does this as it goes; safe at any time, even while one runs.
+    """Merge the small files of a store.
+
+    A sweep does this while it runs. It is safe at any time.
 
     \b
     Example: orch compact --store runs
     """
     from orch.store import Store
 
-    report = Store.open(store).compact(min_parts=2)
-    click.echo(str(report))
+    click.echo(str(Store.open(store).compact(min_parts=2)))

@@ -1,28 +1,30 @@
-"""`orch discard`: withdraw results, so that they run again."""
+"""`orch discard`: withdraw results, so that their trials run again."""
 
 import click
 
 from orch.cli._options import where_option, writable_store_option
+from orch.core.errors import InvalidSettings
 
 
 @click.command()
 @where_option
-@click.option("--trial", "trial_ids", multiple=True, metavar="ID", help="A trial to withdraw; repeatable.")
-@click.option("--reason", required=True, help="Why: kept with the mark.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--trial", "trial_ids", multiple=True, metavar="ID", help="A trial to withdraw. May be repeated.")
+@click.option("--reason", required=True, help="Why they are withdrawn; recorded in the store.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @writable_store_option
 def discard(where: tuple[str, ...], trial_ids: tuple[str, ...], reason: str, yes: bool, store: str) -> None:
-    """Mark results as withdrawn. Nothing is erased; the next sweep that wants these trials runs them again.
+    """Mark results as withdrawn.
+
+    Nothing is deleted. The next sweep that has these trials runs them again.
 
     \b
     Example: orch discard --where model=mamba,modulus=5 --reason "wrong kernel"
     """
-    from orch.core.errors import InvalidSettings
     from orch.running.discard import matching_trials
     from orch.store import Store
 
     if not where and not trial_ids:
-        raise InvalidSettings(["say which results to withdraw: --where model=mamba, or --trial ID"])
+        raise InvalidSettings(["name the results to withdraw: --where model=mamba, or --trial ID"])
     opened = Store.open(store)
     chosen = matching_trials(opened, list(where), list(trial_ids))
     if not chosen:

@@ -1,4 +1,4 @@
-"""`orch doctor`: is this device right?"""
+"""`orch doctor`: check that a device computes correctly, and measure its speed."""
 
 import json
 import sys
@@ -12,12 +12,14 @@ from orch.cli._options import writable_store_option
 @click.command()
 @writable_store_option
 @click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True)
-@click.option("--seconds", default=2.0, show_default=True, help="How long to time each model's training steps.")
+@click.option("--seconds", default=2.0, show_default=True, help="How long to time the training steps of each model.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, one finding per line.")
 def doctor(store: str, device: str, seconds: float, as_json: bool) -> None:
-    """Examine a worker of this machine or of the cluster at hand: every model against double precision on the CPU,
-    packs, checkpoints, the store; then time training steps, which orch plan goes by. Minutes; the first thing to run
-    on a new machine.
+    """Check that this machine or cluster computes correctly.
+
+    A worker compares every model with double precision on the CPU and tests packs, checkpoints and the store. It then
+    times training steps, from which orch plan estimates. Run it first on a new machine, or on the head of a new
+    cluster; it takes minutes.
 
     \b
     Example: orch doctor --store s3://bucket/runs

@@ -1,4 +1,4 @@
-"""`orch failures`: what went wrong, grouped."""
+"""`orch failures`: the errors of failed trials, grouped."""
 
 import dataclasses
 import json
@@ -6,23 +6,25 @@ import json
 import click
 
 from orch.cli._on import run_on_head
-from orch.cli._options import on_option, store_option
+from orch.cli._options import json_option, on_option, store_option
+from orch.core.printable import printable, printable_lines
 
 
 @click.command()
 @store_option
 @on_option
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 @click.pass_context
 def failures(context: click.Context, store: str, on: str | None, as_json: bool) -> None:
-    """Show why trials have no result: errors grouped by what they share, with one traceback each.
+    """Show the errors of failed trials, with tracebacks.
+
+    Equal errors are one group, with its trials and one traceback.
 
     \b
     Example: orch failures --store runs
     """
     if on:
         run_on_head(context)
-    from orch.core.printable import printable, printable_lines
     from orch.running.status import read_failures
     from orch.store import Store
 

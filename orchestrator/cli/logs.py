@@ -1,4 +1,4 @@
-"""`orch logs`: what a sweep has to say, from its beginning."""
+"""`orch logs`: the log of a sweep."""
 
 import sys
 
@@ -6,30 +6,30 @@ import click
 
 from orch.cli._on import say, write
 from orch.cli._options import on_option, store_option
+from orch.core.errors import InvalidSettings
+from orch.core.printable import printable
 
 
 @click.command()
 @store_option
 @on_option
-@click.option("--follow", is_flag=True, help="Go on until the sweep ends; Ctrl-C only stops this.")
-@click.option("--json", "as_json", is_flag=True, help="Print the lines as the store keeps them. Not with --on.")
+@click.option("--follow", is_flag=True, help="Continue until the sweep ends. Ctrl-C stops only this command.")
+@click.option("--json", "as_json", is_flag=True, help="Print the stored lines, which are JSON. Not with --on.")
 def logs(store: str, on: str | None, follow: bool, as_json: bool) -> None:
-    """Show the log of the newest sweep on a store: every unit of work that started, finished or failed.
+    """Show the log of the newest sweep on a store.
 
-    With --on it is what the newest sweep that was submitted there has printed; with --follow as well, the exit code is
-    that of the sweep.
+    It has a line for every pack of trials that started, finished or failed. With --on, the log is the output of the
+    sweep that was submitted last; with --follow as well, the exit code is that of the sweep.
 
     \b
     Example: orch logs --on cluster/a100.yaml --follow
     """
     if on:
         from orch.cluster.on_cluster import show_log
-        from orch.core.errors import InvalidSettings
 
         if as_json:
-            raise InvalidSettings(["--json is for the log in a store: leave out --on, and name the --store"])
+            raise InvalidSettings(["--json shows the log in a store: leave out --on and name the --store"])
         sys.exit(show_log(on, follow, say, write))
-    from orch.core.printable import printable
     from orch.running.driver_log import follow_log, newest_driver, read_log, readable_line
     from orch.store import Store
 

@@ -1,4 +1,4 @@
-"""`orch models`: what there is, and how large."""
+"""`orch models`: the models and their parameter counts."""
 
 import csv
 import json
@@ -7,27 +7,27 @@ from typing import Any
 
 import click
 
+from orch import tasks
+from orch.cli._options import json_option
+from orch.cli._tables import print_rows
+from orch.core.errors import InvalidSettings, UnknownName
+from orch.core.settings import from_dict
+from orch.models import REGISTRY, Vocabulary
+from orch.sweeps.experiments.param_matched import MATCHED
+
 
 @click.command()
-@click.option(
-    "--matched", is_flag=True, help="The eight models of the parameter-matched table, beside the published counts."
-)
+@click.option("--matched", is_flag=True, help="The models of the parameter-matched table, with the published counts.")
 @click.option("--task", default="modular_addition", show_default=True, help="Task that sets the vocabulary.")
 @click.option("--modulus", default=5, show_default=True, help="Modulus that sets the vocabulary.")
-@click.option("--width", default=256, show_default=True, help="Width to count parameters at.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--width", default=256, show_default=True, help="Width at which parameters are counted.")
+@json_option
 def models(matched: bool, task: str, modulus: int, width: int, as_json: bool) -> None:
     """List the models with their parameter counts.
 
     \b
     Example: orch models --matched
     """
-    from orch import tasks
-    from orch.cli._tables import print_rows
-    from orch.core.errors import UnknownName
-    from orch.core.settings import from_dict
-    from orch.models import REGISTRY, Vocabulary
-
     if task not in tasks.REGISTRY:
         raise UnknownName("task", task, tasks.REGISTRY)
     chosen = from_dict(tasks.REGISTRY[task], {"modulus": modulus})
@@ -35,8 +35,6 @@ def models(matched: bool, task: str, modulus: int, width: int, as_json: bool) ->
     problems = chosen.problems()
     rows: list[dict[str, Any]] = []
     if matched:
-        from orch.sweeps.experiments.param_matched import MATCHED
-
         for (_, config), published in zip(MATCHED, _published_counts(), strict=True):
             rows.append(
                 {
@@ -55,8 +53,6 @@ def models(matched: bool, task: str, modulus: int, width: int, as_json: bool) ->
                 parameters = config.num_parameters(vocabulary)
                 rows.append({"model": name, "variant": config.summary, "parameters": parameters, "about": config.about})
     if problems:
-        from orch.core.errors import InvalidSettings
-
         raise InvalidSettings(problems)
     if as_json:
         click.echo(json.dumps(rows, indent=2))

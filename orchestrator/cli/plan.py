@@ -1,4 +1,4 @@
-"""`orch plan`: what sweeps come to, and what of it is done."""
+"""`orch plan`: the trials of sweeps, how many are done, and how long the rest takes."""
 
 import dataclasses
 import json
@@ -7,10 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from orch.cli._options import on_option, scale_option, store_option, where_option
+from orch.analysis.comparison import num_covered
+from orch.analysis.published import published_cells
+from orch.cli._options import json_option, on_option, scale_option, store_option, where_option
+from orch.cli._tables import print_rows
+from orch.cluster.launcher import Launcher, read_launcher
+from orch.core.errors import OrchError
+from orch.planning.estimate import ASSUMED_IN, Basis
+from orch.sweeps.scales import SCALES
 
 if TYPE_CHECKING:
-    from orch.cluster.launcher import Launcher
     from orch.planning.plan import Plan
 
 MOST_REASONS = 2
@@ -22,24 +28,20 @@ MOST_REASONS = 2
 @where_option
 @store_option
 @on_option
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def plan(
     sweeps: tuple[str, ...], scale: str, where: tuple[str, ...], store: str, on: str | None, as_json: bool
 ) -> None:
-    """Count the trials of sweeps: done, failed, to do, and about how many device-hours are left.
+    """Count the trials done and left, and estimate the time.
 
-    Trials that other sweeps ask for too are shared: they run once. Nothing is started and nothing is written. A sweep
-    of your own is a file: see examples/gated_sweep.py.
-
-    With --on, the hours and the money that it would take on that cluster, which need not be up: nothing is reached but
-    the store that --store names.
+    A trial that several sweeps have runs once. Nothing is started and nothing is written. A sweep can be your own file:
+    see examples/gated_sweep.py. With --on, the hours and dollars on that cluster are estimated too. The cluster need
+    not be running; only the store of --store is read.
 
     \b
     Example: orch plan main --scale laptop
     """
     from orch.cluster.bill import device_of
-    from orch.cluster.launcher import read_launcher
-    from orch.core.errors import OrchError
     from orch.planning.plan import make_plan
     from orch.store import Store
     from orch.usercode import read_sweeps
@@ -66,7 +68,7 @@ def plan(
             _print_bills(found, launcher)
 
 
-def _bills(found: "Plan", launcher: "Launcher") -> dict[str, Any]:
+def _bills(found: "Plan", launcher: Launcher) -> dict[str, Any]:
     from orch.cluster.bill import assumptions, devices_per_worker, make_bills
 
     bills = make_bills(found, launcher)
@@ -78,12 +80,12 @@ def _bills(found: "Plan", launcher: "Launcher") -> dict[str, Any]:
     }
 
 
-def _print_bills(found: "Plan", launcher: "Launcher") -> None:
+def _print_bills(found: "Plan", launcher: Launcher) -> None:
     from orch.cluster.bill import assumptions, devices_per_worker, make_bills
 
     devices, bills = devices_per_worker(launcher), make_bills(found, launcher)
     if not devices:
-        click.echo(f"{launcher.path} does not say what its machines are: divide the hours by the number of devices")
+        click.echo(f"{launcher.path} does not name its machines: divide the hours by the number of devices")
     for bill in bills:
         workers = f"{bill.num_workers} worker{'s' * (bill.num_workers != 1)}"
         kind = "cores" if found.device == "cpu" else found.device
@@ -95,10 +97,6 @@ def _print_bills(found: "Plan", launcher: "Launcher") -> None:
 
 
 def _published(found: "Plan") -> dict[str, int]:
-    from orch.analysis.comparison import num_covered
-    from orch.analysis.published import published_cells
-    from orch.sweeps.scales import SCALES
-
     ids = {planned.id for planned in found.trials}
     return {"cells": len(published_cells()), "covered": num_covered(SCALES[found.scale], found.sweeps, ids)}
 
@@ -119,8 +117,6 @@ def _summary(found: "Plan") -> dict[str, Any]:
 
 
 def _print(found: "Plan") -> None:
-    from orch.cli._tables import print_rows
-
     unit, factor = ("hours", 1) if found.hours >= 1 else ("minutes", 60)
     rows = []
     for counts in found.by_model_and_task():
@@ -142,10 +138,10 @@ def _print(found: "Plan") -> None:
     if found.waiting:
         click.echo(f"{found.num_waiting:,} wait for {_reasons(found.waiting)}")
     if packs := [len(pack.trials) for pack in _packs(found)]:
-        click.echo(f"they train in {len(packs):,} packs of up to {max(packs)} (orch sweep --pack 1: each alone)")
+        click.echo(f"they train in {len(packs):,} packs of up to {max(packs)} (orch sweep --pack 1 trains each alone)")
     if found.hours:
         device = "one CPU core" if found.device == "cpu" else found.device
-        click.echo(f"about {_rounded(found.hours * factor)} {unit} are left for {device}: {_rests_on(found)}")
+        click.echo(f"about {_rounded(found.hours * factor)} {unit} are left for {device}: {_basis(found)}")
 
 
 def _packs(found: "Plan") -> list[Any]:
@@ -169,11 +165,9 @@ def _reasons(waiting: Counter[str]) -> str:
     return ", ".join(named)
 
 
-def _rests_on(found: "Plan") -> str:
-    from orch.planning.estimate import ASSUMED_IN, Basis
-
+def _basis(found: "Plan") -> str:
     words = {
-        Basis.MEASURED: "from finished trials alike",
+        Basis.MEASURED: "from finished trials of the same kind",
         Basis.SCALED: "scaled from other finished trials of the model",
         Basis.TRIED: "from training steps that orch doctor timed",
         Basis.ASSUMED: f"by arithmetic at rates assumed in {ASSUMED_IN}",

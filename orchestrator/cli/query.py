@@ -7,6 +7,7 @@ import click
 
 from orch.cli._options import scale_option, store_option
 from orch.cli._output import check_output, output_options, write_table
+from orch.core.errors import InvalidSettings, OrchError
 
 if TYPE_CHECKING:
     from pyarrow import Table
@@ -14,13 +15,13 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("sql", required=False, metavar="SQL|-")
-@click.option("--schema", is_flag=True, help="Explain every column of every view, or of the one named in place of SQL.")
+@click.option("--schema", is_flag=True, help="Describe the columns of every view, or of the one named instead of SQL.")
 @click.option(
     "--with",
-    "handed",
+    "named_files",
     multiple=True,
     metavar="NAME=FILE",
-    help="Hand over a file (csv, json or parquet) as a table of that name. May be repeated.",
+    help="Make a file (csv, json or parquet) available as a table of that name. May be repeated.",
 )
 @scale_option
 @store_option
@@ -28,44 +29,42 @@ if TYPE_CHECKING:
 def query(
     sql: str | None,
     schema: bool,
-    handed: tuple[str, ...],
+    named_files: tuple[str, ...],
     scale: str,
     store: str,
     format: str | None,
     output: str | None,
 ) -> None:
-    """Ask the results in SQL (DuckDB's), from an argument or, with -, from standard input.
+    """Query the results in SQL.
 
-    The views: trials, curves and attempts as they are stored; cells, the trials of each model and task summed up;
-    published, the paper's numbers; plan and comparison, all trials that --scale asks for, and the published numbers
-    with ours beside them. A query only reads, and reads nothing else but what --with hands over.
+    The dialect is DuckDB's; - reads the query from standard input. The views trials, curves and attempts are the stored
+    tables. cells summarises the trials of each model and task. published has the paper's numbers. plan lists all trials
+    at --scale, and comparison has our numbers next to the published ones. A query reads these views and the files of
+    --with, and writes nothing.
 
     \b
     Example: orch query "SELECT model, task, max(ood_accuracy) FROM trials GROUP BY ALL ORDER BY ALL"
     """
-    from orch.core.errors import InvalidSettings
-
     check_output(format, output)
     if schema:
         write_table(_schema(sql), format, output)
         return
     if sql is None:
-        raise InvalidSettings(["there is nothing to ask: give SQL, or --schema to see what can be asked"])
+        raise InvalidSettings(["there is no query: give SQL, or --schema to see the views and their columns"])
     from orch.analysis import load
 
-    answer = load(store).ask(sys.stdin.read() if sql == "-" else sql, scale, _read_handed(handed))
+    answer = load(store).ask(sys.stdin.read() if sql == "-" else sql, scale, _read_files(named_files))
     write_table(answer, format, output)
 
 
-def _read_handed(handed: tuple[str, ...]) -> dict[str, "Table"]:
+def _read_files(named_files: tuple[str, ...]) -> dict[str, "Table"]:
     from orch.analysis.query import read_file
-    from orch.core.errors import InvalidSettings, OrchError
 
     tables, problems = {}, []
-    for text in handed:
+    for text in named_files:
         name, _, path = text.partition("=")
         if not name.isidentifier() or not path:
-            problems.append(f"--with {text!r} hands over nothing: write it like --with mine=my.csv")
+            problems.append(f"--with {text!r} names no file: write it like --with mine=my.csv")
         elif name in tables:
             problems.append(f"--with {text!r} uses the name {name} again: give it another")
         else:

@@ -1,4 +1,4 @@
-"""`orch report`: the paper's tables and figures beside the published numbers."""
+"""`orch report`: the paper's tables and figures, with our numbers next to the published ones."""
 
 import sys
 from collections.abc import Sequence
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from orch.cli._options import store_option
+from orch.cli._tables import print_rows
 from orch.sweeps.scales import SCALES
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("sweeps", nargs=-1, metavar="[SWEEP…|FILE.py|all]")
-@click.option("--scale", type=click.Choice(list(SCALES)), help="[default: the one most of the store's trials are of]")
+@click.option("--scale", type=click.Choice(list(SCALES)), help="[default: the scale of most trials in the store]")
 @store_option
 @click.option(
     "--format",
@@ -24,27 +25,27 @@ if TYPE_CHECKING:
     type=click.Choice(["html", "terminal", "markdown", "latex"]),
     default="html",
     show_default=True,
-    help="html: one page with everything; the others: the published tables alone, to the terminal or --output.",
+    help="html: one page with everything. The others: only the tables, on the terminal or in --output.",
 )
-@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Where to. [html: report.html]")
+@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="File to write.  [html: report.html]")
 @click.option(
     "--reading",
     type=click.Choice(["paper", "ours"]),
     default="paper",
     show_default=True,
-    help="paper: the best over learning rates and seeds; ours: the chosen rate's mean and spread.",
+    help="paper: the best over learning rates and seeds. ours: mean and spread at the chosen learning rate.",
 )
 @click.option(
     "--figures",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="FOLDER",
-    help="Also write each figure there, as SVG and PNG.",
+    help="Also write each figure into this folder, as SVG and PNG.",
 )
 @click.option(
     "--check",
     type=click.FloatRange(min=0),
     metavar="TOLERANCE",
-    help="Instead list the numbers that differ from the published by more, and exit with 1 if any does.",
+    help="Only list the numbers that differ by more than this from the published ones; exit with 1 if there are any.",
 )
 def report(
     sweeps: tuple[str, ...],
@@ -56,8 +57,9 @@ def report(
     figures: Path | None,
     check: float | None,
 ) -> None:
-    """Put what the store has beside the published numbers: tables, figures, failures, where it ran, how to get each
-    number again. Works on a half-finished sweep.
+    """Compare the results with the published tables and figures.
+
+    The page also has failures, machines, and how to reproduce each number. A sweep need not be finished.
 
     \b
     Example: orch report main --check 0.05
@@ -95,10 +97,9 @@ def report(
 
 
 def print_disagreements(comparisons: "Sequence[Comparison]", tolerance: float) -> int:
-    """Print how far our numbers agree, list those that do not, and return how many they are."""
+    """Print the numbers that differ by more than the tolerance and how many agree; return how many differ."""
     from orch.analysis.agreement import agreement, disagreements
     from orch.analysis.tables import disagreement_rows
-    from orch.cli._tables import print_rows
 
     found = disagreements(comparisons, tolerance)
     if found:

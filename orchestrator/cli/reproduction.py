@@ -1,4 +1,4 @@
-"""`orch reproduction`: how far the published numbers are met."""
+"""`orch reproduction`: how many published numbers were reproduced."""
 
 import click
 
@@ -17,33 +17,33 @@ ALL = "all"
     type=click.Choice(SPLITS),
     default="ood",
     show_default=True,
-    help="The numbers at the length of the test, or those on lengths like the trained ones.",
+    help="ood: the numbers at the test length. validation: those at the trained lengths.",
 )
 @click.option(
     "--tolerance",
     type=click.FloatRange(min=0),
     default=0.05,
     show_default=True,
-    help="Differences up to this are within, on either side.",
+    help="A number is within if it differs by no more than this.",
 )
 @click.option(
     "--list",
     "listed",
     type=click.Choice([*OUTCOMES, ALL]),
-    help="Instead of the counts, the numbers themselves with ours and the trials they rest on, the best first.",
+    help="List these numbers instead, each with ours and the trials behind it, best first.",
 )
 @store_option
 @output_options
 def reproduction(
     scale: str, split: str, tolerance: float, listed: str | None, store: str, format: str | None, output: str | None
 ) -> None:
-    """Count the published numbers that were attempted, and whether ours are within a tolerance, better or worse.
+    """Count the published numbers that were reproduced.
 
-    A number is attempted once every learning rate had a trial that stopped early or took all its steps; one published
-    at 0.95 or more, also as soon as a trial of ours reached 0.95; and where ours are better, more could only add to it.
-    Else, with fewer finished trials or with one that diverged, it is begun, and counted apart. A number published twice
-    counts once, by the value that comes nearest; where the paper leaves open how a table was trained, the reading that
-    meets most of it counts for all of it.
+    Each number that was attempted is within the tolerance, better or worse. It is attempted once every learning rate
+    has a trial that stopped early or took all its steps. It is attempted sooner if ours is better already, or if both
+    are 0.95 or more. All other numbers with a finished trial are begun. A number that was published twice counts once,
+    by the nearer value. Where the paper leaves open how a table was trained, the reading that reproduces most of the
+    table is used for all of it.
 
     \b
     Example: orch reproduction --list worse
@@ -52,12 +52,12 @@ def reproduction(
     from orch.analysis.reproduction import ReproductionState
     from orch.analysis.views import reproduced_table, tally_table
 
-    told = check_output(format, output)
+    chosen_format = check_output(format, output)
     found = load(store).reproduction(scale, split, tolerance)
     if listed is not None:
         chosen = [ReproductionState(name) for name in (OUTCOMES if listed == ALL else [listed])]
         write_table(reproduced_table(found.having(chosen)), format, output)
         return
     write_table(tally_table(found), format, output)
-    # In a pipe only the table is data.
-    click.echo(f"\nAt {scale} scale, {found}.", err=told not in ("table", "markdown"))
+    # Programs that read csv or json from standard output must not see this sentence.
+    click.echo(f"\nAt {scale} scale, {found}.", err=chosen_format not in ("table", "markdown"))

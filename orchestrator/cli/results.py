@@ -1,9 +1,10 @@
-"""`orch results`: what was found, summed up."""
+"""`orch results`: accuracies, summarised by model and task."""
 
 import click
 
 from orch.cli._options import scale_option, store_option, where_option
 from orch.cli._output import check_output, output_options, write_table
+from orch.core.errors import OrchError
 
 METRICS = ("ood", "validation", "accuracy_100", "accuracy_200", "steps_trained", "seconds")
 
@@ -16,7 +17,7 @@ METRICS = ("ood", "validation", "accuracy_100", "accuracy_200", "steps_trained",
     default="model,variant,task,modulus",
     show_default=True,
     metavar="SETTING,…",
-    help="The settings that make a row: any of a trial's.",
+    help="Settings of a trial to group by; each combination is a row.",
 )
 @where_option
 @click.option(
@@ -24,8 +25,8 @@ METRICS = ("ood", "validation", "accuracy_100", "accuracy_200", "steps_trained",
     type=click.Choice(METRICS),
     default="ood",
     show_default=True,
-    help="What to sum up: accuracy at the test length, on the validation set or at 100 inputs (0 is chance, 1 is"
-    " perfect), training steps, or seconds.",
+    help="What to summarise: accuracy at the test length, on the validation set, at 100 or 200 inputs (0 is chance, 1"
+    " is perfect), training steps, or seconds.",
 )
 @store_option
 @output_options
@@ -39,27 +40,26 @@ def results(
     format: str | None,
     output: str | None,
 ) -> None:
-    """Show the results by model and task, or by any settings: the best, and the mean over seeds. Of everything that the
-    store has; or, named, of these sweeps at --scale.
+    """Summarise the results by model and task.
 
-    The best is over learning rates and seeds, as in the paper. The mean is over the seeds of the learning rate that
-    is chosen by accuracy at 100 inputs. Rows that are not complete, or mix trials of different settings, say so.
+    All results of the store are used, or those of the named sweeps at --scale. Each row has the best over learning
+    rates and seeds, as in the paper, and the mean over seeds at the learning rate with the best accuracy at 100 inputs.
+    A remark marks rows that are incomplete or mix trials with different settings. --by groups by other settings.
 
     \b
     Example: orch results main --scale laptop --where modulus=5
     """
     from orch.analysis.results import for_people
-    from orch.analysis.results import results as summed_up
+    from orch.analysis.results import results as summarise
     from orch.analysis.study import Study
-    from orch.core.errors import OrchError
     from orch.usercode import read_sweeps
 
-    told = check_output(format, output)
+    chosen_format = check_output(format, output)
     names = list(dict.fromkeys(name.strip().replace("-", "_") for name in by.split(",") if name.strip()))
     sweep_names, catalogue = read_sweeps(sweeps)
     study = Study(store, catalogue)
-    found = summed_up(study, names, where, metric, sweep_names, scale)
+    found = summarise(study, names, where, metric, sweep_names, scale)
     if not found.num_rows:
         hint = f"no trial has {' and '.join(where)}: ask for others" if where else "run orch sweep first"
         raise OrchError(f"there are no results at {study.store.location}: {hint}")
-    write_table(for_people(found, names) if told in ("table", "markdown") else found, format, output)
+    write_table(for_people(found, names) if chosen_format in ("table", "markdown") else found, format, output)

@@ -1,4 +1,4 @@
-"""`orch resume`: go on with everything unfinished."""
+"""`orch resume`: continue everything that is unfinished."""
 
 from typing import Any
 
@@ -7,6 +7,7 @@ import click
 from orch.cli._on import run_job
 from orch.cli._options import writable_store_option
 from orch.cli._run import check_options, run, run_options
+from orch.core.errors import OrchError
 
 
 @click.command()
@@ -14,14 +15,14 @@ from orch.cli._run import check_options, run, run_options
 @run_options
 @click.pass_context
 def resume(context: click.Context, /, store: str, **given: Any) -> None:
-    """Go on with every sweep that the store knows to be unfinished, failed trials included.
+    """Continue every unfinished sweep of a store.
 
-    A sweep file of yours goes on with the code that the store has of it: resume only stores that you trust.
+    Failed trials are retried. A sweep file runs with the code that is recorded in the store, so resume only stores that
+    you trust.
 
     \b
     Example: orch resume --store runs
     """
-    from orch.core.errors import OrchError
     from orch.running.run_sweeps import recorded_requests
     from orch.store import Store
 

@@ -7,9 +7,16 @@ from typing import Any
 
 import click
 
-from orch.cli._options import BUNDLED, store_option
-from orch.cli._run import check_options, worker_options
-from orch.cli._settings import SettingsCommand, given_settings
+from orch.cli._options import BUNDLED, json_option, store_option
+from orch.cli._run import check_options, make_options, worker_options
+from orch.cli._settings import SettingsCommand, given_settings, setting_options
+from orch.cli._tables import print_rows
+from orch.core.errors import InvalidSettings, StoreReadOnly
+from orch.core.printable import printable
+from orch.running.progress import duration
+from orch.search.objective import Objective
+from orch.search.space import Space, parse_space
+from orch.search.spec import Level, SearchSpec
 
 ALL = "all"
 
@@ -27,7 +34,7 @@ ALL = "all"
 @click.option(
     "--points",
     type=int,
-    help="Points to try; with --smallest, for each value.  [20; with --smallest 1, or 5 if more varies]",
+    help="Points to try; with --smallest, for each value.  [20; with --smallest 1, or 5 if other settings vary too]",
 )
 @click.option(
     "--metric",
@@ -40,27 +47,27 @@ ALL = "all"
     type=click.Choice(["mean", "median", "min", "max"]),
     default="mean",
     show_default=True,
-    help="The metric over the seeds.",
+    help="How the metric is summarised over the seeds.",
 )
-@click.option("--smallest", metavar="SETTING", help="Find the smallest value of this varied list that reaches a level.")
-@click.option("--at-least", type=float, default=0.95, show_default=True, help="The level, with --smallest.")
+@click.option("--smallest", metavar="SETTING", help="Find the smallest of the --vary values that reaches --at-least.")
+@click.option("--at-least", type=float, default=0.95, show_default=True, help="The level for --smallest.")
 @click.option("--grace", type=int, help="Steps before a point may be pruned; 0 prunes nothing.  [a ninth of --steps]")
-@click.option("--sampler-seed", default=0, show_default=True, help="Another one looks elsewhere.")
+@click.option("--sampler-seed", default=0, show_default=True, help="Seed of the proposed points.")
 @click.option(
     "--show",
     is_flag=False,
     flag_value=ALL,
     metavar="[ID]",
-    help="Show the searches of the store instead, or those whose id begins like this.",
+    help="Show the recorded searches instead, or the one whose id begins with this.",
 )
-@click.option("--top", default=10, show_default=True, help="Points to list.")
+@click.option("--top", default=10, show_default=True, help="Number of points to list.")
 @click.option(
     "--figure",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Draw the history here, as .svg or .png.",
+    help="Draw the history to this file, .svg or .png.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 @store_option
 @worker_options
 def search(
@@ -74,22 +81,20 @@ def search(
     store: str,
     **given: Any,
 ) -> None:
-    """Search over any settings of a trial: Optuna proposes points, each is trained with several seeds, and ASHA prunes
-    those whose validation accuracy falls behind others at equal training steps.
+    """Search for the best settings of a model on a task.
 
-    The trials are ordinary ones: what the store has costs nothing, and sweeps find what a search has trained. Safe to
-    stop (Ctrl-C) and to repeat: the same command goes on where it was. The accuracy at --test-length is shown beside
-    the objective and never chosen by.
+    Optuna proposes points, each is trained with several seeds, and ASHA prunes points whose validation accuracy falls
+    behind others at the same training step. Searches and sweeps share finished trials. It is safe to stop (Ctrl-C) and
+    to repeat: the same command continues. The accuracy at --test-length is shown too, but never used to choose.
 
     \b
     Example: orch search --model factored --task state_machine --modulus 5 --width 64 --steps 4000
              --vary rank=1,2,4,8,16,64,128,256 --objective median --smallest rank --at-least 0.95
     """
-    from orch.core.errors import InvalidSettings, StoreReadOnly
     from orch.search.report import read_search, read_searches
     from orch.store import Store
 
-    problems = _problems_of_output(top, figure)
+    problems = _output_problems(top, figure)
     opened = Store.open(store)
     if show is not None:
         if problems:
@@ -104,8 +109,6 @@ def search(
         raise StoreReadOnly()
     question, num_points = _question(model, task, vary, given, problems)
 
-    from orch.cli._run import make_options
-    from orch.running.progress import duration
     from orch.search.run import run_search
 
     def say(text: str) -> None:
@@ -117,17 +120,17 @@ def search(
     if not as_json:
         click.echo(f"{summary.num_ended:,} points in {duration(summary.seconds)}")
         if summary.failed:
-            click.echo(f"{summary.failed} failed: orch failures says why; the same command tries them again")
+            click.echo(f"{summary.failed} failed: orch failures shows why; the same command retries them")
         if summary.stopped:
-            click.echo(f"stopped: {summary.stopped}; the same command goes on")
+            click.echo(f"stopped: {summary.stopped}; the same command continues")
     if summary.stopped == "interrupted":
         sys.exit(130)
     if summary.failed or summary.stopped:
         sys.exit(3)
 
 
-def _problems_of_output(top: int, figure: Path | None) -> list[str]:
-    problems = []
+def _output_problems(top: int, figure: Path | None) -> list[str]:
+    problems: list[str] = []
     if top < 1:
         problems.append(f"--top {top} is not enough: use 1 or more")
     if figure is not None and figure.suffix not in (".svg", ".png"):
@@ -139,18 +142,15 @@ def _problems_of_output(top: int, figure: Path | None) -> list[str]:
 
 def _question(
     model: str | None, task: str | None, vary: tuple[str, ...], given: dict[str, Any], problems: list[str]
-) -> tuple[Any, int]:
-    """The checked question and the number of points."""
-    from orch.core.errors import InvalidSettings
-    from orch.search.objective import Objective
+) -> tuple[SearchSpec, int]:
+    """Return the search that the options describe and its number of points, or raise all problems at once."""
     from orch.search.run import default_points
-    from orch.search.space import Space, parse_space
-    from orch.search.spec import Level, SearchSpec
 
     asked = {name: given.pop(name) for name in _ASKED}
-    settings = given_settings({name: value for name, value in given.items() if name in _setting_names()})
+    setting_names = {option.name for option in setting_options()}
+    settings = given_settings({name: value for name, value in given.items() if name in setting_names})
     if model is None or task is None:
-        raise InvalidSettings([*problems, "say what to train: --model and --task; or what to see: --show"])
+        raise InvalidSettings([*problems, "name what to train with --model and --task, or use --show"])
     if asked["points"] is not None and asked["points"] < 1:
         problems.append(f"--points {asked['points']} is not enough: use 1 or more")
     space = Space(())
@@ -181,15 +181,7 @@ def _question(
 _ASKED = ("seeds", "points", "metric", "objective", "smallest", "at_least", "grace", "sampler_seed")
 
 
-def _setting_names() -> set[str]:
-    from orch.cli._settings import setting_options
-
-    return {option.name for option in setting_options() if option.name}
-
-
 def _print(reports: list[Any], top: int, figure: Path | None, as_json: bool) -> None:
-    from orch.cli._tables import print_rows
-    from orch.core.printable import printable
     from orch.search.chart import draw
 
     if figure is not None:
@@ -211,4 +203,4 @@ def _print(reports: list[Any], top: int, figure: Path | None, as_json: bool) -> 
         for line in report.conclusion():
             click.echo(printable(line))
         if report.under_way:
-            click.echo(f"{len(report.under_way)} points under way or left so: the same command goes on with them")
+            click.echo(f"{len(report.under_way)} points are not finished: the same command continues them")

@@ -1,30 +1,35 @@
-"""`orch status`: how far everything is, from the store alone."""
+"""`orch status`: the progress of sweeps, read from the store alone."""
 
 import json
-from typing import Any
+from dataclasses import asdict
 
 import click
 
 from orch.cli._on import run_on_head
-from orch.cli._options import on_option, store_option
+from orch.cli._options import json_option, on_option, store_option
+from orch.cli._tables import print_rows
+from orch.core.printable import printable
+from orch.running.progress import duration
+
+TITLES = {"name": "sweep", "total": "trials", "to_do": "to do"}
+"""Titles of columns that are not called like the fields of a `SweepStatus`."""
 
 
 @click.command()
 @store_option
 @on_option
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 @click.pass_context
 def status(context: click.Context, store: str, on: str | None, as_json: bool) -> None:
-    """Show counts per sweep, what runs where, the rate and the time left. Works from any machine, at any time.
+    """Show the progress of sweeps and the time left.
+
+    It reads only the store, so it works from any machine, whether or not a sweep is running.
 
     \b
     Example: orch status --store runs
     """
     if on:
         run_on_head(context)
-    from orch.cli._tables import print_rows
-    from orch.core.printable import printable
-    from orch.running.progress import duration
     from orch.running.status import read_status
     from orch.store import Store
     from orch.store.bundled import bundled_hint
@@ -33,19 +38,7 @@ def status(context: click.Context, store: str, on: str | None, as_json: bool) ->
     if as_json:
         click.echo(json.dumps(found.to_dict(), indent=2))
         return
-    rows: list[dict[str, Any]] = [
-        {
-            "sweep": each.name,
-            "scale": each.scale,
-            "trials": each.total,
-            "done": each.done,
-            "running": each.running,
-            "failed": each.failed,
-            "to do": each.to_do,
-            "waiting": each.waiting,
-        }
-        for each in found.sweeps
-    ]
+    rows = [{TITLES.get(name, name): value for name, value in asdict(each).items()} for each in found.sweeps]
     if rows:
         print_rows(rows, title=f"Sweeps on {found.location}")
     else:
@@ -57,5 +50,5 @@ def status(context: click.Context, store: str, on: str | None, as_json: bool) ->
     if found.finished_last_hour:
         left = "" if found.seconds_left is None else f", about {duration(found.seconds_left)} left"
         click.echo(f"{found.finished_last_hour:,} trials finished in the last hour{left}")
-    if any(row["failed"] for row in rows):
-        click.echo("orch failures says what failed; orch resume tries it again")
+    if any(each.failed for each in found.sweeps):
+        click.echo("orch failures shows why trials failed; orch resume retries them")

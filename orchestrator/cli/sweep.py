@@ -1,4 +1,4 @@
-"""`orch sweep`: run what is missing."""
+"""`orch sweep`: run the trials of sweeps that have no result yet."""
 
 from typing import Any
 
@@ -19,14 +19,15 @@ from orch.cli._run import check_options, run, run_options
 def sweep(
     context: click.Context, /, sweeps: tuple[str, ...], scale: str, where: tuple[str, ...], store: str, **given: Any
 ) -> None:
-    """Run what is missing of these sweeps: on this machine, on the cluster of which this is the head, or --on another.
+    """Run the trials of sweeps that have no result yet.
 
-    Safe to stop (Ctrl-C) and to repeat: finished trials are never run again, unfinished ones go on from their
-    checkpoints, failed ones are tried again. A sweep can be a file of yours, which may define models and tasks:
-    see examples/gated_sweep.py. Its code goes to the workers and into the store, from where orch resume runs it.
+    They run on this machine, on the cluster whose head this machine is, or on the cluster of --on. It is safe to stop
+    (Ctrl-C) and to repeat: finished trials are never run again, unfinished ones continue from their checkpoints, and
+    failed ones are retried. A sweep can be your own file, which may define models and tasks: see
+    examples/gated_sweep.py. Its code is sent to the workers and recorded in the store, so that orch resume can run it.
 
-    With --on the sweep outlives this terminal: its log is followed, Ctrl-C only stops that, and orch logs comes back to
-    it. The cluster runs this project as it stands here, edits included.
+    With --on, the sweep outlives this terminal. Its log is shown here; Ctrl-C stops only that, and orch logs --follow
+    shows it again. The cluster runs this copy of the project, with local edits.
 
     \b
     Example: orch sweep main --scale laptop --where task=modular_addition

@@ -1,30 +1,32 @@
-"""`orch sweeps`: what there is to run."""
+"""`orch sweeps`: the sweeps that can be run."""
 
 import json
 from typing import Any
 
 import click
 
-from orch.cli._options import store_option
+from orch.analysis.board import Board
+from orch.analysis.comparison import num_covered
+from orch.cli._options import json_option, store_option
+from orch.cli._tables import print_rows
+from orch.sweeps.expansion import expand
+from orch.sweeps.registry import SWEEPS
+from orch.sweeps.scales import PAPER, SCALES
 
 
 @click.command()
 @store_option
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def sweeps(store: str, as_json: bool) -> None:
-    """List the sweeps: what each reproduces, how many published cells it covers, and its trials at every scale with
-    those that the store has.
+    """List the sweeps.
+
+    Each row says what the sweep reproduces, how many published numbers it covers, and for every scale how many trials
+    it has and how many of them are finished in the store.
 
     \b
     Example: orch sweeps --store runs
     """
-    from orch.analysis.board import Board
-    from orch.analysis.comparison import num_covered
-    from orch.cli._tables import print_rows
     from orch.store import Store
-    from orch.sweeps.expansion import expand
-    from orch.sweeps.registry import SWEEPS
-    from orch.sweeps.scales import PAPER, SCALES
 
     board = Board.read(Store.open(store), PAPER)
     rows: list[dict[str, Any]] = []

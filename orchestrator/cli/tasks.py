@@ -1,24 +1,25 @@
-"""`orch tasks`: what there is to learn."""
+"""`orch tasks`: the tasks that models can be trained on."""
 
 import json
 from typing import Any
 
 import click
 
+from orch.cli._options import json_option
+from orch.cli._tables import print_rows
+from orch.core.errors import InvalidSettings
+from orch.tasks import REGISTRY
+
 
 @click.command()
-@click.option("--modulus", default=5, show_default=True, help="Modulus of the examples.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--modulus", default=5, show_default=True, help="Modulus to show the tasks at.")
+@json_option
 def tasks(modulus: int, as_json: bool) -> None:
     """List the tasks, each with an example.
 
     \b
     Example: orch tasks --modulus 3
     """
-    from orch.cli._tables import print_rows
-    from orch.core.errors import InvalidSettings
-    from orch.tasks import REGISTRY
-
     rows: list[dict[str, Any]] = []
     for name, task_type in REGISTRY.items():
         task = task_type(modulus=modulus)

@@ -1,9 +1,8 @@
-"""`orch train`: one trial in this process."""
+"""`orch train`: train one trial in this process."""
 
 import json
 import math
 import os
-import signal
 import sys
 import time
 from pathlib import Path
@@ -13,33 +12,40 @@ import click
 
 from orch.cli._options import store_option
 from orch.cli._settings import SettingsCommand, given_settings
+from orch.cli._tables import print_rows
+from orch.cli._training_display import Display, Interrupt
+from orch.core.errors import InvalidSettings
 from orch.running.options import RunOptions
+from orch.sweeps.result import Result, StopReason
+from orch.sweeps.trial import Trial, make_trial
 
 if TYPE_CHECKING:
     from rich.text import Text
 
 STEPS_AT_ONCE = 10
-"""How many steps Ctrl-C may have to wait for."""
+"""Ctrl-C takes effect after at most this many steps."""
 
 
 @click.command(cls=SettingsCommand)
 @click.option("--model", help="Model to train (see: orch models).")
 @click.option("--task", help="Task to train it on (see: orch tasks).")
-@click.option("--trial", "trial_id", metavar="ID", help="Train this trial of the store's sweeps instead, unrecorded.")
+@click.option("--trial", "trial_id", metavar="ID", help="Train this trial of a recorded sweep; store nothing.")
 @store_option
-@click.option("--seed", type=int, help="Sets init_seed and data_seed at once.")
-@click.option("--epochs", type=int, help="Training steps as passes over --train-examples. [1000]")
-@click.option("--device", default="auto", show_default=True, help="cpu, cuda, or auto: a GPU if there is one.")
-@click.option("--threads", default=1, show_default=True, help="CPU threads.")
+@click.option("--seed", type=int, help="Set --init-seed and --data-seed at once.")
+@click.option("--epochs", type=int, help="Set --steps as passes over --train-examples.  [1000]")
 @click.option(
-    "--save", type=click.Path(dir_okay=False, path_type=Path), help="Write the trained model here (safetensors)."
+    "--device", default="auto", show_default=True, help="cpu, cuda, or auto, which uses a GPU if there is one."
+)
+@click.option("--threads", default=1, show_default=True, help="Number of CPU threads.")
+@click.option(
+    "--save", type=click.Path(dir_okay=False, path_type=Path), help="Save the trained model to this file (safetensors)."
 )
 @click.option(
     "--checkpoint",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Keep the unfinished trial here; if the file exists, go on from it.",
+    help="Save the unfinished trial to this file, and continue from it if it exists.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the result alone, as one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print only the result, as one JSON object.")
 def train(
     model: str | None,
     task: str | None,
@@ -54,19 +60,18 @@ def train(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Train one trial in this process and show how far it generalises.
+    """Train one trial in this process and test it.
 
-    Settings have the paper's names and defaults, shown in brackets. Accuracies are normalised: 0 is chance, 1 perfect.
+    Settings have the paper's names; their defaults are shown in brackets. An accuracy of 0 is chance, 1 is perfect.
 
     \b
     Example: orch train --model bilinear --task modular_addition --modulus 5 --steps 1000
     """
     trial = _chosen(model, task, trial_id, store, seed, epochs, given_settings(options))
-    _check_places(save, checkpoint, threads)
+    _check_files(save, checkpoint, threads)
 
     import torch
 
-    from orch.core.errors import InvalidSettings
     from orch.training.checkpoints import load_snapshot, save_model, save_snapshot
     from orch.training.train import Training
 
@@ -79,21 +84,19 @@ def train(
         training = Training.resume([snapshot], device)
     else:
         training = Training([trial], device)
-    display = _Display(trial, training.step, quiet=as_json)
+    display = Display(trial, training.step, quiet=as_json)
     saved_at = time.monotonic()
-    with display, _Interrupt() as interrupt:
+    with display, Interrupt() as interrupt:
         while not training.finished and not interrupt.asked:
-            # To the next validation, or only a step on if Ctrl-C was pressed: always between two steps.
-            while not interrupt.asked and not training.advance(display.step, stop_at=training.step + STEPS_AT_ONCE):
-                continue
-            if training.members and training.members[0].curve:
+            validated = training.advance(display.step, stop_at=training.step + STEPS_AT_ONCE)
+            if validated and not training.finished:
                 display.point(training.members[0].curve[-1])
                 if checkpoint is not None and time.monotonic() - saved_at > RunOptions.checkpoint_seconds:
                     save_snapshot(checkpoint, training.snapshot())
                     saved_at = time.monotonic()
     if not training.finished:
         if checkpoint is None:
-            click.echo(f"interrupted at step {training.step:,}; with --checkpoint FILE it could be continued", err=True)
+            click.echo(f"interrupted at step {training.step:,}; with --checkpoint FILE it could continue", err=True)
         else:
             save_snapshot(checkpoint, training.snapshot())
             click.echo(f"interrupted at step {training.step:,}; the same command continues from {checkpoint}", err=True)
@@ -117,12 +120,10 @@ def _chosen(
     seed: int | None,
     epochs: int | None,
     settings: dict[str, Any],
-) -> Any:
-    from orch.core.errors import InvalidSettings
-
+) -> Trial:
     if trial_id is None:
         if model is None or task is None:
-            raise InvalidSettings(["say what to train: --model and --task, or --trial with the id of a sweep's trial"])
+            raise InvalidSettings(["name what to train: --model and --task, or --trial with the id of a sweep's trial"])
         return resolve_trial(model, task, seed, epochs, settings)
     if model or task or settings or seed is not None or epochs is not None:
         raise InvalidSettings(["--trial names a whole trial: leave out --model, --task and all settings"])
@@ -132,11 +133,8 @@ def _chosen(
     return find_trial(Store.open(store), trial_id)
 
 
-def resolve_trial(model: str, task: str, seed: int | None, epochs: int | None, settings: dict[str, Any]) -> Any:
-    """The checked trial that the options describe."""
-    from orch.core.errors import InvalidSettings
-    from orch.sweeps.trial import make_trial
-
+def resolve_trial(model: str, task: str, seed: int | None, epochs: int | None, settings: dict[str, Any]) -> Trial:
+    """Return the trial that the options describe, or raise one error with all its problems."""
     if seed is not None:
         settings = {"init_seed": seed, "data_seed": seed} | settings
     examples = settings.get("train_examples", 0)
@@ -161,10 +159,8 @@ def resolve_trial(model: str, task: str, seed: int | None, epochs: int | None, s
     return trial
 
 
-def _check_places(save: Path | None, checkpoint: Path | None, threads: int) -> None:
-    """Before hours of work, not after."""
-    from orch.core.errors import InvalidSettings
-
+def _check_files(save: Path | None, checkpoint: Path | None, threads: int) -> None:
+    """Raise an error before hours of work, not after, if a file cannot be written."""
     problems = []
     if threads < 1:
         problems.append(f"--threads {threads} is not enough: use 1 or more")
@@ -178,8 +174,6 @@ def _check_places(save: Path | None, checkpoint: Path | None, threads: int) -> N
 def _pick_device(name: str) -> str:
     import torch
 
-    from orch.core.errors import InvalidSettings
-
     if name == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     if name.startswith("cuda") and not torch.cuda.is_available():
@@ -191,88 +185,13 @@ def _pick_device(name: str) -> str:
     return name
 
 
-class _Interrupt:
-    """Remembers that Ctrl-C was pressed, so that training stops between two steps; pressed again, it leaves at once."""
-
-    def __init__(self) -> None:
-        self.asked = False
-
-    def __enter__(self) -> "_Interrupt":
-        self._before = signal.signal(signal.SIGINT, self._ask)
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        signal.signal(signal.SIGINT, self._before)
-
-    def _ask(self, number: int, frame: Any) -> None:
-        if self.asked:
-            raise KeyboardInterrupt
-        self.asked = True
-
-
-class _Display:
-    """A progress bar on a terminal, a line now and then elsewhere, nothing when quiet."""
-
-    def __init__(self, trial: Any, step: int, quiet: bool):
-        from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeElapsedColumn,
-            TimeRemainingColumn,
-        )
-
-        console = Console(stderr=True)
-        self._bar = console.is_terminal and not quiet
-        self._lines = not self._bar and not quiet
-        self._shown_at = time.monotonic()
-        self._trial = trial
-        if self._lines:
-            click.echo(f"{trial.label}: {trial.steps:,} steps at most", err=True)
-        self._progress = Progress(
-            TextColumn(trial.label),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[score]}"),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-            console=console,
-            transient=True,
-            disable=not self._bar,
-        )
-        self._id = self._progress.add_task("", total=trial.steps, completed=step, score="")
-
-    def __enter__(self) -> "_Display":
-        self._progress.__enter__()
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self._progress.__exit__(*error)
-
-    def step(self, step: int) -> None:
-        if self._bar and time.monotonic() - self._shown_at > 0.1:
-            self._shown_at = time.monotonic()
-            self._progress.update(self._id, completed=step)
-
-    def point(self, point: Any) -> None:
-        score = f"validation {point.validation_accuracy:.3f}, loss {point.validation_loss:.2g}"
-        self._progress.update(self._id, completed=point.step, score=score)
-        if self._lines and time.monotonic() - self._shown_at > 10:
-            self._shown_at = time.monotonic()
-            click.echo(f"step {point.step:,} of {self._trial.steps:,}: {score}", err=True)
-
-
-def _print_result(result: Any, save: Path | None) -> None:
-    from orch.cli._tables import print_rows
-
+def _print_result(result: Result, save: Path | None) -> None:
     trial = result.trial
     parameters = trial.model.num_parameters(trial.vocabulary)
     how = {
-        "early_stop": f"validation loss below {trial.stop_loss:g}",
-        "budget": "step budget used up",
-        "diverged": "diverged: the loss is no longer a number",
+        StopReason.EARLY_STOP: f"validation loss below {trial.stop_loss:g}",
+        StopReason.BUDGET: "step budget used up",
+        StopReason.DIVERGED: "diverged: the loss is no longer a number",
     }[result.stop_reason]
     lengths = [f"{trial.min_inputs}–{trial.max_inputs}", *map(str, result.test_accuracy)]
     scores = map(_score, (result.validation_accuracy, *result.test_accuracy.values()))
@@ -294,7 +213,7 @@ def _score(value: float) -> "Text":
 
 
 def _finite(value: Any) -> Any:
-    """JSON has no NaN and no infinity: they become null."""
+    """Replace NaN and infinity by None, because JSON has neither."""
     if isinstance(value, dict):
         return {key: _finite(item) for key, item in value.items()}
     if isinstance(value, list):

@@ -50,14 +50,14 @@ def test_on_a_narrow_terminal_texts_are_folded_and_nothing_is_lost(width):
     assert " ".join(line[start:].strip() for line in found[3:]) == TABLE["remark"][1].as_py()
 
 
-def test_what_fits_in_no_way_is_shown_a_row_at_a_time():
+def test_a_table_too_wide_for_the_terminal_is_shown_one_row_at_a_time():
     found = lines(TABLE, 30)
     assert found[0].startswith("── row 1 ─")
     assert found[1] == "model     bilinear"
     assert found[-3:] == ["remark    partial: 3 of 6", "          trials, 1 failed, 2", "          diverged"]
 
 
-def test_what_is_missing_not_a_number_or_nested_has_its_own_look():
+def test_missing_nan_and_nested_values_are_readable():
     table = pa.table(
         {
             "a": pa.array([None, float("nan")]),
@@ -72,7 +72,7 @@ def test_what_is_missing_not_a_number_or_nested_has_its_own_look():
     ]
 
 
-def test_what_would_steer_a_terminal_is_not_passed_on():
+def test_control_characters_are_not_passed_on_to_the_terminal():
     found = shown(pa.table({"a": ["\x1b[31mred\x07\ntwo\tlines"]}), 40)
     assert "\x1b" not in found
     assert "\x07" not in found
@@ -88,7 +88,7 @@ def test_text_that_looks_like_markup_is_shown_as_it_is(width):
     assert "\x1b" not in text
 
 
-def test_rows_are_printed_under_a_title_with_thousands_set_apart(capsys):
+def test_rows_are_printed_under_a_title_with_thousands_separators(capsys):
     rows = [
         {"model": "rnn\x1b[2J", "parameters": 1234567, "chance": 0.33333333, "remark": None},
         {"model": "lstm", "parameters": "none", "chance": 0.5, "remark": "[b]" + "long " * 50},
@@ -103,7 +103,7 @@ def test_rows_are_printed_under_a_title_with_thousands_set_apart(capsys):
     ]
 
 
-def test_cells_may_have_a_colour_which_a_pipe_does_not_get(capsys):
+def test_coloured_cells_are_plain_in_a_pipe(capsys):
     print_rows([{"inputs": "accuracy", "10": Text("0.950", "green", justify="right")}], title="")
     assert capsys.readouterr().out.splitlines()[1:] == ["inputs       10", "─" * 15, "accuracy  0.950"]
 
@@ -112,7 +112,7 @@ def test_a_table_without_rows_still_has_its_head():
     assert lines(TABLE.slice(0, 0), 80)[0] == "model  accuracy  steps  remark"
 
 
-def test_on_a_terminal_a_table_is_shown_as_far_as_one_can_read():
+def test_a_terminal_shows_only_the_beginning_of_a_long_table():
     leader, follower = pty.openpty()
     fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     code = (
@@ -131,9 +131,9 @@ def test_on_a_terminal_a_table_is_shown_as_far_as_one_can_read():
             except OSError:  # the other end is closed
                 break
         assert run.stderr is not None
-        told = run.stderr.read().decode()
+        message = run.stderr.read().decode()
     os.close(leader)
     found = shown.decode().splitlines()
     assert found[0] == "number  text"
     assert found[-1] == "   199  word"
-    assert told == "800 more rows: --output FILE or a pipe has them all\n"
+    assert message == "800 more rows: use --output FILE or a pipe to get them all\n"

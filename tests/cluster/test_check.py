@@ -31,7 +31,7 @@ def _at_home(tmp_path, monkeypatch):
 
 
 def checked(folder: Path, file: Path, *changes: tuple[str, str]) -> LauncherReport:
-    """What the check has to say of a shipped file, edited and then changed."""
+    """Check a shipped file whose placeholders are filled in and that has the given changes."""
     text = replace(file.read_text(), EDITS[file])
     for change in changes:
         text = replace(text, dict([change]))
@@ -268,7 +268,7 @@ BROKEN: dict[str, tuple[Path, list[tuple[str, str]], str]] = {
         "the project is not shipped to the machines (orchestrator): add its folders to file_mounts",
     ),
     "the whole folder": (A100, [("~/orch/orchestrator: orchestrator", "~/orch: .")], ".git"),
-    "a head that starts nobody": (
+    "a head that starts no workers": (
         A100,
         [("--autoscaling-config=~/ray_bootstrap_config.yaml", "")],
         "the head would start no workers",
@@ -320,7 +320,7 @@ def test_a_broken_file_is_refused_with_the_reason_and_the_remedy(file, changes, 
         ([("p4d.24xlarge", "m7i.8xlarge"), ("CPU: 96, GPU: 8", "CPU: 32")], "no type of worker has a GPU"),
     ],
 )  # fmt: skip
-def test_what_would_work_but_perhaps_not_as_meant_is_a_warning(changes, message, tmp_path):
+def test_a_file_that_works_but_perhaps_not_as_intended_gets_a_warning(changes, message, tmp_path):
     report = checked(tmp_path, A100, *changes)
     assert report.errors == ()
     assert any(message in text for text in report.warnings) if message else report.warnings == ()
@@ -347,7 +347,7 @@ def test_everything_wrong_is_reported_at_once(tmp_path):
     assert len(errors) == 6
 
 
-def test_a_shared_folder_that_the_setup_mounts_will_do_as_a_store(tmp_path):
+def test_a_folder_that_the_setup_mounts_can_be_the_store(tmp_path):
     mount = "sudo mount -t efs fs-1234:/ /shared"
     report = checked(tmp_path, A100, ("s3://orch-results/runs", "/shared/runs"), (SETUP, f"{SETUP}\n  - {mount}"))
     assert report.errors == ()
@@ -379,7 +379,7 @@ def test_a_file_that_is_no_launcher_file_gets_a_sentence(content, message, tmp_p
     assert "Traceback" not in result.output
 
 
-def test_a_file_that_is_not_there_gets_a_sentence():
+def test_a_missing_file_gets_a_sentence():
     result = orch("cluster/none.yaml")
     assert result.exit_code == 2
     assert "cluster/none.yaml cannot be read" in result.stderr

@@ -1,4 +1,4 @@
-"""`--on FILE` without a cluster: what would be sent, what is refused, what it would cost."""
+"""`--on FILE` without a cluster: the command that would be sent, errors found before, and the estimated cost."""
 
 import doctest
 import json
@@ -61,7 +61,7 @@ def orch(*words: str, expect: int = 0) -> Result:
     return result
 
 
-def test_a_command_is_given_again_with_the_options_that_were_given():
+def test_a_job_has_the_options_that_were_set():
     words = "main --where model=rnn --where modulus=2 --scale smoke --yes --max-hours 2 --store s3://bucket/runs"
     context = sweep.make_context("sweep", [*words.split(), "--on", "cluster/a100.yaml", "--detach"])
     given = ["--scale", "smoke", "--where", "model=rnn", "--where", "modulus=2", "--yes", "--max-hours", "2.0"]
@@ -69,14 +69,14 @@ def test_a_command_is_given_again_with_the_options_that_were_given():
     assert given_store(context) == "s3://bucket/runs"
 
 
-def test_the_store_in_the_environment_is_this_machines_and_not_the_clusters(monkeypatch, a100):
+def test_the_store_in_the_environment_is_not_used_on_a_cluster(monkeypatch, a100):
     monkeypatch.setenv("ORCH_STORE", "runs")
     context = sweep.make_context("sweep", ["main"])
     assert given_store(context) is None
     assert job_command(a100, ["sweep", "main"], None) == "orch sweep main --store s3://orch-results/runs"
 
 
-def test_a_store_that_was_asked_for_goes_before_the_files(a100, local):
+def test_a_given_store_overrides_the_one_in_the_file(a100, local):
     assert job_command(a100, ["resume"], "s3://other/runs") == "orch resume --store s3://other/runs"
     assert job_command(local, ["resume"], "/shared/runs") == "orch resume --store /shared/runs"
 
@@ -101,7 +101,7 @@ def test_a_command_with_a_credential_is_refused_without_showing_it(a100, words, 
 
 
 @pytest.mark.parametrize("store", ["s3://key:hunter2@bucket/runs", "$HOME/runs"])
-def test_a_store_that_only_the_machines_can_spell_out_stays_in_their_environment(a100, store):
+def test_a_store_with_a_variable_or_a_credential_is_left_to_the_machines_environment(a100, store):
     assert job_command(changed(a100, store=store), ["resume"], None) == "orch resume"
 
 
@@ -112,14 +112,14 @@ def test_a_file_that_is_not_ready_is_refused_with_everything_wrong_at_once(words
     assert "ORCH_STORE is still s3://EDIT-ME/runs" in errors
 
 
-def test_what_cannot_be_meant_is_told_before_the_file_is_looked_at():
+def test_invalid_sweeps_and_conditions_are_reported_before_the_file_is_read():
     assert "did you mean 'main'" in orch("sweep", "mian", "--on", "nowhere.yaml", expect=2).stderr
     assert "modulus 'two'" in orch("sweep", "main", "--where", "modulus=two", "--on", "x.yaml", expect=2).stderr
 
 
-def test_detaching_is_only_for_sweeps_elsewhere_and_not_for_silent_ones():
+def test_detach_needs_a_cluster_and_progress_lines():
     assert "add --on FILE" in orch("sweep", "main", "--detach", expect=2).stderr
-    assert "--quiet withholds" in orch("resume", "--detach", "--quiet", "--on", "x.yaml", expect=2).stderr
+    assert "--quiet suppresses" in orch("resume", "--detach", "--quiet", "--on", "x.yaml", expect=2).stderr
 
 
 def test_a_slurm_script_is_for_sbatch(tmp_path):
@@ -229,7 +229,7 @@ def test_however_many_workers_there_are_the_longest_trial_takes_its_time(tmp_pat
 
 def test_a_plan_for_machines_of_ones_own_says_that_they_are_not_known(tmp_path):
     output = orch("plan", "demo", "--store", str(tmp_path / "runs"), "--on", str(LOCAL)).output
-    assert "does not say what its machines are" in output
+    assert "does not name its machines" in output
     assert "$" not in output
 
 

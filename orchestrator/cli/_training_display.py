@@ -1,0 +1,85 @@
+"""The display of a training in this process: progress on standard error, and Ctrl-C between two steps."""
+
+import signal
+import time
+from typing import Any
+
+import click
+
+from orch.sweeps.result import CurvePoint
+from orch.sweeps.trial import Trial
+
+
+class Interrupt:
+    """Records that Ctrl-C was pressed, so that training can stop between two steps. A second Ctrl-C raises at once."""
+
+    def __init__(self) -> None:
+        self.asked = False
+
+    def __enter__(self) -> "Interrupt":
+        self._before = signal.signal(signal.SIGINT, self._ask)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        signal.signal(signal.SIGINT, self._before)
+
+    def _ask(self, number: int, frame: Any) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+
+
+class Display:
+    """A progress bar on a terminal, a line every ten seconds elsewhere, nothing when quiet."""
+
+    def __init__(self, trial: Trial, step: int, quiet: bool):
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
+
+        console = Console(stderr=True)
+        self._bar = console.is_terminal and not quiet
+        self._lines = not self._bar and not quiet
+        self._shown_at = time.monotonic()
+        self._trial = trial
+        if self._lines:
+            click.echo(f"{trial.label}: {trial.steps:,} steps at most", err=True)
+        self._progress = Progress(
+            TextColumn(trial.label),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[score]}"),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
+            disable=not self._bar,
+        )
+        self._id = self._progress.add_task("", total=trial.steps, completed=step, score="")
+
+    def __enter__(self) -> "Display":
+        self._progress.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._progress.__exit__(*error)
+
+    def step(self, step: int) -> None:
+        """Show that this many steps are done."""
+        if self._bar and time.monotonic() - self._shown_at > 0.1:
+            self._shown_at = time.monotonic()
+            self._progress.update(self._id, completed=step)
+
+    def point(self, point: CurvePoint) -> None:
+        """Show the scores of a validation."""
+        score = f"validation {point.validation_accuracy:.3f}, loss {point.validation_loss:.2g}"
+        self._progress.update(self._id, completed=point.step, score=score)
+        if self._lines and time.monotonic() - self._shown_at > 10:
+            self._shown_at = time.monotonic()
+            click.echo(f"step {point.step:,} of {self._trial.steps:,}: {score}", err=True)
