@@ -239,7 +239,7 @@ def test_a_damaged_or_missing_file_is_named(tmp_path):
     with pytest.raises(DamagedFile, match="is damaged"):
         load_snapshot(tmp_path / "half")
     save_model(tmp_path / "model", train(small_trial("rnn")))
-    with pytest.raises(DamagedFile, match="does not hold a step"):
+    with pytest.raises(DamagedFile, match="contains no step saved by orch"):
         load_snapshot(tmp_path / "model")
 
 
