@@ -22,7 +22,7 @@ def resume(context: click.Context, /, store: str, **given: Any) -> None:
     Example: orch resume --store runs
     """
     from orch.core.errors import OrchError
-    from orch.running.run_sweeps import recorded_requests
+    from orch.running.requests import recorded_requests
     from orch.store import Store
 
     check_options(given)

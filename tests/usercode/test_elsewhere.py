@@ -10,7 +10,7 @@ from orch.analysis.length_table import length_rows
 from orch.cli import main
 from orch.core.errors import OrchError
 from orch.planning.estimate import Basis
-from orch.running.run_sweeps import Request, record
+from orch.running.requests import Request, record
 from orch.store import SCHEMAS, Store, trial_row
 from orch.sweeps.result import CurvePoint, Result, StopReason
 from orch.sweeps.where import parse_where
