@@ -22,7 +22,7 @@ from orch.store import Store
 from orch.sweeps.trial import Trial, make_trial
 from orch.tasks.sampling import Batch, Sampler
 from orch.training.checkpoints import parse_snapshot, snapshot_bytes
-from orch.training.train import Training
+from orch.training.train import Training, train
 
 TOLERANCE = 1e-3
 """Allowed difference between single and double precision after twelve steps, relative to the largest entry."""
@@ -142,10 +142,7 @@ def check_training(name: str, device: str) -> str:
     together = {result.trial.id: result.parameters for result in resumed.results}
     worst = 0.0
     for trial in trials:
-        alone = Training([trial], device)
-        while not alone.finished:
-            alone.advance()
-        for key, tensor in alone.results[0].parameters.items():
+        for key, tensor in train(trial, device).parameters.items():
             worst = max(worst, _distance(together[trial.id][key], tensor))
     if not worst <= PACK_TOLERANCE:
         raise Failed(f"a resumed pack differs from its trials alone by {worst:.1e}: more than {PACK_TOLERANCE:g}")

@@ -120,7 +120,7 @@ class Display:
             self._guarded(lambda: self._live.update(self._table()))
         elif time.monotonic() - self._line_at > LINE_SECONDS:
             self._line_at = time.monotonic()
-            self._guarded(lambda: click.echo(self._progress.line(), err=True))
+            self._guarded(lambda: click.echo(printable(self._progress.line()), err=True))
 
     def say(self, text: str) -> None:
         """Print a line that stays on the screen."""
@@ -151,9 +151,16 @@ class Display:
             best = "" if count.best is None else f"{count.best:.2f}"
             failed = Text(str(count.failed), style="red" if count.failed else "dim")
             done = f"{count.done:,}/{count.total:,}"
-            table.add_row(name, done, str(count.running), failed, best, Text(count.best_label, style="dim"))
-        newest = [Text(f"  {line}", style="dim") for line in self._progress.newest]
-        return Group(table, Text(self._progress.line()), *newest)
+            table.add_row(
+                Text(printable(name)),
+                done,
+                str(count.running),
+                failed,
+                best,
+                Text(printable(count.best_label), style="dim"),
+            )
+        newest = [Text(f"  {printable(line)}", style="dim") for line in self._progress.newest]
+        return Group(table, Text(printable(self._progress.line())), *newest)
 
 
 def duration(seconds: float) -> str:

@@ -204,7 +204,7 @@ class PointsRun(RunState):
             if step not in unit.validations:
                 unit.validations[step] = value
                 if not self._rungs.continues(unit.point.key, step, value) and not unit.point.to_the_end:
-                    unit.reason = unit.reason or f"worse than others at step {step:,}"
+                    unit.reason = unit.reason or f"behind others at step {step:,}"
         return unit
 
     def ended(self, tune_id: str, error: bool) -> None:
