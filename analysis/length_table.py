@@ -3,6 +3,7 @@
 import json
 from collections.abc import Collection, Mapping, Sequence
 from statistics import fmean
+from types import MappingProxyType
 from typing import Any
 
 from orch.analysis.aggregate import COLUMNS, scored
@@ -10,9 +11,8 @@ from orch.analysis.cells import WITHIN
 from orch.analysis.differing_settings import distinguish
 from orch.core.errors import OrchError
 from orch.store import Store
-from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
 from orch.sweeps.selection import Row, rows_of_best_rate
-from orch.sweeps.trial import model_from_dict
+from orch.sweeps.trial import Trial, model_from_dict
 
 TITLE = (
     "Accuracy by number of inputs (0 chance, 1 perfect): the mean over the seeds of the learning rate that does best at"
@@ -21,12 +21,13 @@ TITLE = (
 
 
 def length_rows(
-    store: Store, trial_ids: Collection[str], definitions: Definitions = BUILT_IN_DEFINITIONS
+    store: Store, trial_ids: Collection[str], trials: Mapping[str, Trial] = MappingProxyType({})
 ) -> list[dict[str, Any]]:
     """Return a row for each cell of these trials, with its accuracy in validation and at each tested length.
 
     The accuracies are means over the seeds of the best learning rate. A column `settings` distinguishes cells of
-    one model and task. Rows are sorted by task, the most accurate model first.
+    one model and task. Rows are sorted by task, the most accurate model first. Models of a user's code are named with
+    their variant if `trials` has one of their trials, by id.
     """
     cells: dict[str, list[Row]] = {}
     configs: dict[str, dict[str, Any]] = {}
@@ -37,7 +38,9 @@ def length_rows(
             key = json.dumps(settings, sort_keys=True)
             cells.setdefault(key, []).append(row)
             configs[key] = settings
-    named = {key: (_task(config), _model(config, definitions)) for key, config in configs.items()}
+    named = {
+        key: (_task(config), _model(config, trials.get(cells[key][0]["trial_id"]))) for key, config in configs.items()
+    }
     texts = distinguish([(named[key], _settings(config)) for key, config in configs.items()])
     differences = dict(zip(configs, texts, strict=True))
     chosen = {key: rows_of_best_rate(rows) for key, rows in cells.items()}
@@ -73,10 +76,10 @@ def _task(config: Mapping[str, Any]) -> str:
     return f"{config['task']['name']} modulo {config['task']['modulus']}"
 
 
-def _model(config: Mapping[str, Any], definitions: Definitions) -> str:
+def _model(config: Mapping[str, Any], trial: Trial | None) -> str:
     """Return the model's name with its variant, or with all its settings if its code is not loaded."""
     try:
-        model = model_from_dict(config["model"], definitions)
+        model = model_from_dict(config["model"]) if trial is None else trial.model
         name, variant = model.name, model.summary
     except OrchError:
         settings = dict(config["model"])

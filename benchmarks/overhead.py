@@ -13,13 +13,15 @@ import os
 import sys
 import tempfile
 import time
+from collections import deque
 
 from ray import tune
 
 from orch.running import driver
 from orch.running.lease import Lease
-from orch.running.machines import Machines, connect, disconnect
+from orch.running.machines import Machines, connected
 from orch.running.options import RunOptions
+from orch.running.run_state import RunState
 from orch.running.units import Turn, Unit
 from orch.store import Store
 from orch.sweeps.trial import make_trial
@@ -55,7 +57,7 @@ def ours(num_trials: int, machines: Machines) -> tuple[float, float]:
         with Lease(Store.open(folder), "overhead") as lease:
             options = RunOptions(training="orch.training.simulated:open_training")
             clock, began = Clock(), time.perf_counter()
-            driver.run(units, machines, options, clock, Store.open(folder), lease.driver_id)
+            driver.run(RunState(deque(units), machines, options, clock, Store.open(folder), lease.driver_id))
             ended = time.perf_counter()
         assert len(Store.open(folder).done()) == num_trials
     return (ended - began) / num_trials, (ended - clock.first) / num_trials
@@ -94,16 +96,15 @@ def plain(trainable, num_trials: int, reuse: bool) -> float:
 if __name__ == "__main__":
     num_trials = int(sys.argv[1]) if len(sys.argv) > 1 else 400
     process_began = time.perf_counter()
-    machines = connect(2)
-    connected = time.perf_counter() - process_began
-    whole, scheduling = ours(num_trials, machines)
-    logging.disable(logging.WARNING)
-    reused = plain(Reused, num_trials // 4, reuse=True)  # without per-trial loggers, as for ours
-    os.environ.pop("TUNE_DISABLE_AUTO_CALLBACK_LOGGERS")
-    os.environ.pop("TUNE_MAX_PENDING_TRIALS_PG")
-    default = plain(import_torch_and_report, max(4, num_trials // 20), reuse=False)
-    disconnect()
-    print(f"per trial, on {machines.description}; starting Ray took {connected:.1f} s")
+    with connected(2) as machines:
+        ray_seconds = time.perf_counter() - process_began
+        whole, scheduling = ours(num_trials, machines)
+        logging.disable(logging.WARNING)
+        reused = plain(Reused, num_trials // 4, reuse=True)  # with its per-trial loggers off, as ours are
+        os.environ.pop("TUNE_DISABLE_AUTO_CALLBACK_LOGGERS")
+        os.environ.pop("TUNE_MAX_PENDING_TRIALS_PG")
+        default = plain(import_torch_and_report, max(4, num_trials // 20), reuse=False)
+    print(f"per trial, on {machines.description}; starting Ray took {ray_seconds:.1f} s")
     for name, count, seconds in (
         ("ours, from the start of the first trial to the last row", num_trials, scheduling),
         ("ours, the whole run of the driver", num_trials, whole),

@@ -19,7 +19,7 @@ from pathlib import Path
 from s3 import s3_server
 
 from orch.planning.plan import make_plan
-from orch.running.run_sweeps import Request, record
+from orch.running.requests import Request, record
 from orch.store import Store, trial_row
 from orch.sweeps import scales
 from orch.sweeps.expansion import expand

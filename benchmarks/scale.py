@@ -12,14 +12,16 @@ import resource
 import sys
 import tempfile
 import time
+from collections import deque
 
 from overhead import Clock
 from ray.cluster_utils import Cluster
 
 from orch.running import driver
 from orch.running.lease import Lease
-from orch.running.machines import connect, disconnect
+from orch.running.machines import connected
 from orch.running.options import RunOptions
+from orch.running.run_state import RunState
 from orch.running.units import Unit
 from orch.store import Store
 from orch.sweeps.trial import make_trial
@@ -54,26 +56,27 @@ def main(num_trials: int, per_pack: int) -> None:
         for _ in range(NODES):
             cluster.add_node(num_cpus=GPUS, num_gpus=GPUS, object_store_memory=80 << 20)
         os.environ["RAY_ADDRESS"] = cluster.address
-        machines = connect()
-        base = make_trial("modular_addition", "rnn", width=16)
-        trials = [dataclasses.replace(base, init_seed=seed) for seed in range(num_trials)]
-        units = [Unit(trials[start : start + per_pack]) for start in range(0, num_trials, per_pack)]
-        with tempfile.TemporaryDirectory() as folder, Lease(Store.open(folder), "scale") as lease:
-            options = RunOptions(training="orch.training.simulated:open_training")
-            before, clock, began = memory_mb(), Counting(), time.perf_counter()
-            driver.run(units, machines, options, clock, Store.open(folder), lease.driver_id)
-            ended, after = time.perf_counter(), memory_mb()
-            store = Store.open(folder)
-            assert len(store.done()) == num_trials
-            parts = sum(len(files) for _, _, files in os.walk(folder))
-        seconds = ended - clock.first
-        print(f"{machines.description}, {os.cpu_count()} real cores")
-        print(f"{num_trials:,} trials in {len(units):,} units of {per_pack}: {ended - began:.0f} s, of which")
-        print(f"  {clock.first - began:.0f} s to the first trial, then {1e3 * seconds / len(units):.0f} ms a unit,")
-        print(f"  {1e3 * seconds / num_trials:.0f} ms a trial, {clock.events / seconds:.0f} events a second")
-        print(f"  driver memory {before:.0f} -> {after:.0f} MB: {1e3 * (after - before) / num_trials:.1f} kB a trial")
-        print(f"  {parts:,} files written to the store, {parts / seconds:.0f} a second")
-        disconnect()
+        with connected() as machines:
+            base = make_trial("modular_addition", "rnn", width=16)
+            trials = [dataclasses.replace(base, init_seed=seed) for seed in range(num_trials)]
+            units = [Unit(trials[start : start + per_pack]) for start in range(0, num_trials, per_pack)]
+            with tempfile.TemporaryDirectory() as folder, Lease(Store.open(folder), "scale") as lease:
+                options = RunOptions(training="orch.training.simulated:open_training")
+                before, clock, began = memory_mb(), Counting(), time.perf_counter()
+                driver.run(RunState(deque(units), machines, options, clock, Store.open(folder), lease.driver_id))
+                ended, after = time.perf_counter(), memory_mb()
+                store = Store.open(folder)
+                assert len(store.done()) == num_trials
+                parts = sum(len(files) for _, _, files in os.walk(folder))
+            seconds = ended - clock.first
+            print(f"{machines.description}, {os.cpu_count()} real cores")
+            print(f"{num_trials:,} trials in {len(units):,} units of {per_pack}: {ended - began:.0f} s, of which")
+            print(f"  {clock.first - began:.0f} s to the first trial, then {1e3 * seconds / len(units):.0f} ms a unit,")
+            print(f"  {1e3 * seconds / num_trials:.0f} ms a trial, {clock.events / seconds:.0f} events a second")
+            print(
+                f"  driver memory {before:.0f} -> {after:.0f} MB: {1e3 * (after - before) / num_trials:.1f} kB a trial"
+            )
+            print(f"  {parts:,} files written to the store, {parts / seconds:.0f} a second")
     finally:
         cluster.shutdown()
 

@@ -136,10 +136,10 @@ def run(requests: Sequence[Any], store_location: str, given: dict[str, Any]) -> 
         click.echo(f"{summary.waiting:,} trials wait for results of other trials: orch plan shows which")
     if summary.stopped:
         click.echo(f"stopped: {summary.stopped}; {summary.left:,} trials are left: orch resume continues")
-    if summary.trial_ids and len(summary.trial_ids) <= SMALL_SWEEP:
+    if len(summary.trials) <= SMALL_SWEEP:
         from orch.analysis.length_table import TITLE, length_rows
 
-        if rows := length_rows(opened, summary.trial_ids, requests[-1].catalogue):
+        if rows := length_rows(opened, summary.trials.keys(), summary.trials):
             print_rows(rows, title=TITLE)
     if summary.stopped == "interrupted":
         sys.exit(130)

@@ -20,13 +20,13 @@ def discard(where: tuple[str, ...], trial_ids: tuple[str, ...], reason: str, yes
     \b
     Example: orch discard --where model=mamba,modulus=5 --reason "wrong kernel"
     """
-    from orch.running.discard import matching_trials
+    from orch.running.discard import trials_to_discard
     from orch.store import Store
 
     if not where and not trial_ids:
         raise InvalidSettings(["name the results to withdraw: --where model=mamba, or --trial ID"])
     opened = Store.open(store)
-    chosen = matching_trials(opened, list(where), list(trial_ids))
+    chosen = trials_to_discard(opened, list(where), list(trial_ids))
     if not chosen:
         click.echo("no result matches: nothing was withdrawn")
         return

@@ -25,12 +25,11 @@ def doctor(store: str, device: str, seconds: float, as_json: bool) -> None:
     Example: orch doctor --store s3://bucket/runs
     """
     from orch.running.doctor import CheckState
-    from orch.running.machines import connect, disconnect, examine_worker
+    from orch.running.machines import connected, examine_worker
     from orch.store import Store
 
     opened = Store.open(store)
-    machines = connect(device=device)
-    try:
+    with connected(device=device) as machines:
         click.echo(f"a worker on {machines.description}, device {machines.device}; store {opened.location}", err=True)
         failed = 0
         for finding in examine_worker(opened.uri, machines, seconds):
@@ -40,8 +39,6 @@ def doctor(store: str, device: str, seconds: float, as_json: bool) -> None:
             else:
                 mark = {CheckState.PASS: "green", CheckState.FAIL: "red", CheckState.SKIPPED: "yellow"}[finding.state]
                 click.echo(f"{click.style(f'{finding.state:7}', fg=mark)} {finding.check}: {finding.detail}")
-    finally:
-        disconnect()
     if failed:
         click.echo(f"{failed} of the checks failed: do not trust results from this device", err=True)
         sys.exit(1)

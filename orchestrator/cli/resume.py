@@ -23,7 +23,7 @@ def resume(context: click.Context, /, store: str, **given: Any) -> None:
     \b
     Example: orch resume --store runs
     """
-    from orch.running.run_sweeps import recorded_requests
+    from orch.running.requests import recorded_requests
     from orch.store import Store
 
     check_options(given)

@@ -32,7 +32,7 @@ def sweep(
     \b
     Example: orch sweep main --scale laptop --where task=modular_addition
     """
-    from orch.running.run_sweeps import Request
+    from orch.running.requests import Request
 
     check_options(given)
     request = Request.read(sweeps, scale, where)

@@ -127,7 +127,7 @@ def _chosen(
         return resolve_trial(model, task, seed, epochs, settings)
     if model or task or settings or seed is not None or epochs is not None:
         raise InvalidSettings(["--trial names a whole trial: leave out --model, --task and all settings"])
-    from orch.running.run_sweeps import find_trial
+    from orch.running.requests import find_trial
     from orch.store import Store
 
     return find_trial(Store.open(store), trial_id)

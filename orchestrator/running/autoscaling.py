@@ -1,4 +1,4 @@
-"""How far a cluster that `ray up` started can grow, read from the launcher file on its head."""
+"""The limits of a cluster that `ray up` started, read from the launcher file on its head."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,21 +6,21 @@ from pathlib import Path
 from typing import Any
 
 BOOTSTRAP = "~/ray_bootstrap_config.yaml"
-"""Where `ray up` leaves the launcher file on the head, completed with the resources of each kind of machine."""
+"""The copy of the launcher file that `ray up` leaves on the head, with the resources of each type of machine."""
 
 
 @dataclass(frozen=True, slots=True)
-class Growth:
-    """The kinds of worker machines: the resources of each, and the largest number of machines."""
+class ClusterLimits:
+    """The largest size that a cluster can have: for each type of worker machine its resources and largest number."""
 
-    kinds: tuple[tuple[Mapping[str, float], int], ...] = ()
-    limit: int = 0
-    """The largest number of machines of all kinds together."""
-    own: int = 0
-    """The number of the user's own machines, which belong to the cluster from the start."""
+    machine_types: tuple[tuple[Mapping[str, float], int], ...] = ()
+    max_machines: int = 0
+    """The largest number of worker machines of all types together."""
+    num_own: int = 0
+    """The number of machines that are not rented; they belong to the cluster from the start."""
 
     @classmethod
-    def of_this_head(cls, path: str = BOOTSTRAP) -> "Growth | None":
+    def of_this_head(cls, path: str = BOOTSTRAP) -> "ClusterLimits | None":
         """Read the launcher file of this machine; None if it is not the head of such a cluster."""
         import yaml
 
@@ -40,13 +40,13 @@ class Growth:
         return cls(tuple(kinds), limit, len((config.get("provider") or {}).get("worker_ips") or ()))
 
     def total(self, resource: str) -> int:
-        """Return the amount of a resource in the cluster at its largest, with the machines that have most of it."""
-        left, total = self.limit, 0.0
-        for resources, count in sorted(self.kinds, key=lambda kind: -kind[0].get(resource, 0)):
+        """Return the largest amount of a resource that the cluster can have."""
+        left, total = self.max_machines, 0.0
+        for resources, count in sorted(self.machine_types, key=lambda kind: -kind[0].get(resource, 0)):
             total += min(left, count) * resources.get(resource, 0)
             left -= min(left, count)
         return int(total)
 
-    def most(self, resource: str) -> float:
+    def largest(self, resource: str) -> float:
         """Return the largest amount of a resource on one machine."""
-        return max((resources.get(resource, 0) for resources, count in self.kinds if count), default=0.0)
+        return max((resources.get(resource, 0) for resources, count in self.machine_types if count), default=0.0)

@@ -1,7 +1,7 @@
 """Checks of a worker's machine, which take minutes.
 
-They compare every model with the same arithmetic in double precision on the CPU, and a pack that was resumed from
-checkpoints with its trials alone; they use the store, and time each model's training steps for `orch plan`.
+They compare every model with double precision on the CPU, compare a resumed pack with its trials alone, write to the
+store and read from it, and time each model's training steps for `orch plan`.
 """
 
 import enum
@@ -22,12 +22,14 @@ from orch.store import Store
 from orch.sweeps.trial import Trial, make_trial
 from orch.tasks.sampling import Batch, Sampler
 from orch.training.checkpoints import parse_snapshot, snapshot_bytes
-from orch.training.train import Training
+from orch.training.train import Training, train
 
 TOLERANCE = 1e-3
 """Allowed difference between single and double precision after twelve steps, relative to the largest entry."""
-PACKS_AGREE = 1e-5
+PACK_TOLERANCE = 1e-5
+"""Allowed difference between a trial in a pack and alone, relative to the largest entry."""
 RATE_SECONDS = 2.0
+"""Time for which each model's training steps are timed."""
 
 
 class CheckState(enum.StrEnum):
@@ -89,7 +91,7 @@ def describe(device: str) -> str:
     if device == "cpu":
         return f"CPU, {torch.get_num_threads()} thread, torch {torch.__version__}"
     if torch.backends.cuda.matmul.allow_tf32:
-        raise Failed("TF32 is on, which rounds matmuls to three digits: leave it off")
+        raise Failed("TF32 is on, which rounds matrix products to three digits: turn it off")
     total = torch.cuda.get_device_properties(device).total_memory / 2**30
     return (
         f"{torch.cuda.get_device_name(device)}, {total:.0f} GiB, torch {torch.__version__}, CUDA {torch.version.cuda}"
@@ -116,14 +118,14 @@ def compare_with_double(name: str, device: str, **settings: Any) -> str:
     here = _copy(reference, device)
     exact = _outputs_and_gradients(_copy(reference, "cpu").double(), batch, "cpu")
     found = _outputs_and_gradients(here, batch, device)
-    return _agree(found, exact, TOLERANCE, "from double precision on the CPU")
+    return _agree(found, exact)
 
 
 def compare_mamba_kernels(device: str) -> str:
     from orch.models.mamba.scan import kernel
 
     if kernel(device) == "orch":
-        raise Skipped("mamba_ssm is not installed here, or this is no GPU: our own scan runs")
+        raise Skipped("mamba_ssm is not installed, or this is not a GPU: orch uses its own scan")
     # The CPU always uses our own scan, so this compares the two, at the published size.
     return compare_with_double("mamba", device, width=256, layers=4)
 
@@ -140,13 +142,10 @@ def check_training(name: str, device: str) -> str:
     together = {result.trial.id: result.parameters for result in resumed.results}
     worst = 0.0
     for trial in trials:
-        alone = Training([trial], device)
-        while not alone.finished:
-            alone.advance()
-        for key, tensor in alone.results[0].parameters.items():
+        for key, tensor in train(trial, device).parameters.items():
             worst = max(worst, _distance(together[trial.id][key], tensor))
-    if not worst <= PACKS_AGREE:
-        raise Failed(f"a pack that was resumed differs from its trials alone by {worst:.1e}: more than {PACKS_AGREE:g}")
+    if not worst <= PACK_TOLERANCE:
+        raise Failed(f"a resumed pack differs from its trials alone by {worst:.1e}: more than {PACK_TOLERANCE:g}")
     return "bit for bit" if worst == 0 else f"within {worst:.1e}"
 
 
@@ -209,12 +208,13 @@ def _outputs_and_gradients(network: Network, batch: Sequence[Tensor], device: st
     return {name: tensor.detach().cpu() for name, tensor in found.items()}
 
 
-def _agree(found: dict[str, Tensor], expected: dict[str, Tensor], tolerance: float, between: str) -> str:
+def _agree(found: dict[str, Tensor], expected: dict[str, Tensor]) -> str:
     distances = {name: _distance(found[name], expected[name]) for name in expected}
     name = max(distances, key=lambda each: math.inf if math.isnan(distances[each]) else distances[each])
-    if not distances[name] <= tolerance:
-        raise Failed(f"{name} differs by {distances[name]:.1e} {between}: more than {tolerance:g}")
-    return f"at most {distances[name]:.1e} {between}"
+    distance = f"{distances[name]:.1e} from double precision on the CPU"
+    if not distances[name] <= TOLERANCE:
+        raise Failed(f"{name} differs by {distance}: more than {TOLERANCE:g}")
+    return f"at most {distance}"
 
 
 def _distance(one: Tensor, other: Tensor) -> float:

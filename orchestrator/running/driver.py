@@ -1,7 +1,7 @@
-"""The part of the driver that is Ray Tune's. Tune schedules and the store remembers: no state here outlives the driver.
+"""The driver's use of Ray Tune. Tune schedules and the store remembers: no state here outlives the driver.
 
 A Tune trial is one attempt at one unit, which is a pack of trials. Tune never retries (`max_failures=0`): a failed unit
-returns to our search algorithm, which tells a lost worker from a bug and then queues the unit again or gives it up.
+returns to our search algorithm, which distinguishes a lost worker from a bug, and queues the unit again or gives up.
 
 Live objects are kept in `RUNS` and looked up by the driver's id, because Tune pickles what it is given.
 """
@@ -11,8 +11,6 @@ import os
 import shutil
 import tempfile
 import time
-from collections import deque
-from collections.abc import Sequence
 from typing import Any
 
 from ray import tune
@@ -20,13 +18,9 @@ from ray.tune.experiment import Trial as TuneTrial
 from ray.tune.schedulers import TrialScheduler
 from ray.tune.search.search_algorithm import SearchAlgorithm
 
-from orch.running.machines import Machines
-from orch.running.options import RunOptions
 from orch.running.ray_compat import create_tune_trial, losses_as_actor_errors, no_ray_on_stdout, patient_stops
 from orch.running.run_state import RunState
-from orch.running.units import Listener, Unit
 from orch.running.worker import UnitRequest, UnitRun, check_shared
-from orch.store import Store
 
 REPORT_SECONDS = 2.0
 """A worker reports about this often. Tune's controller handles one report at a time, so reports are expensive."""
@@ -34,14 +28,7 @@ TICK_SECONDS = 0.2
 RUNS: dict[str, RunState] = {}
 
 
-def run(
-    units: Sequence[Unit], machines: Machines, options: RunOptions, listener: Listener, store: Store, driver_id: str
-) -> None:
-    """Run the units, in this order as workers become free, until none is left or the listener says stop."""
-    fit(RunState(deque(units), machines, options, listener, store, driver_id))
-
-
-def fit(state: RunState, worker: "type[Worker] | None" = None, scheduler: TrialScheduler | None = None) -> None:
+def run(state: RunState, worker: "type[Worker] | None" = None, scheduler: TrialScheduler | None = None) -> None:
     """Let Tune run the units of `state` on workers of this class, until none is left or the run is stopping."""
     machines, run_id = state.machines, state.driver_id
     for name, value in {

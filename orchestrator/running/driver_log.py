@@ -1,4 +1,4 @@
-"""Logs of drivers and workers: JSON lines, kept in the store beside the results they explain."""
+"""Logs of drivers and workers: JSON lines, in the same store as the results."""
 
 import functools
 import json

@@ -1,4 +1,4 @@
-"""Why an attempt at a trial failed, and whether the trial is worth another try."""
+"""Failures of attempts at trials, and the rule for another try."""
 
 import re
 import traceback
@@ -13,7 +13,7 @@ MOST_OUT_OF_MEMORY = 3
 MOST_LOST = 5
 """A trial whose worker is lost more often than this is itself the cause, for example by a crash in native code."""
 MOST_FAILED = 5
-"""A trial that has failed this often is given up, even if it failed in a new way each time."""
+"""A trial that has failed this often is given up, even if each failure was different."""
 MOST_BLAMELESS = 100
 """A trial is given up after this many lost machines: the cloud does not reclaim machines that often."""
 SAME_IN_A_ROW = 20
@@ -22,11 +22,11 @@ SAME_IN_A_ROW = 20
 
 @dataclass(frozen=True)
 class Failure:
-    """Why an attempt failed."""
+    """The reason for which an attempt failed."""
 
     outcome: Outcome
     signature: str
-    """What failures of the same cause have in common: error type, place and message, without numbers."""
+    """Error type, place and message without numbers, which failures of the same cause have in common."""
     message: str
     trace: str = ""
     error_type: str | None = None
@@ -36,7 +36,7 @@ class Failure:
     blameless: bool = False
     """Whether a machine was lost, to a reclaim or a power cut, which says nothing about the trial."""
     store_lost: bool = False
-    """Whether the store is full or unreachable, so that no result could be kept."""
+    """Whether the store is full or unreachable, so that no result could be written."""
 
     @property
     def error(self) -> AttemptError:
@@ -62,14 +62,14 @@ class TrialError(Exception):
 
 
 def describe(error: BaseException) -> Failure:
-    """Describe an exception that a trial raised, with the place in our code or the user's that it came from."""
+    """Describe an exception that a trial raised, with the place in our code or user code that raised it."""
     frames = traceback.extract_tb(error.__traceback__)
     ours = [frame for frame in frames if "site-packages" not in frame.filename]
     place = f"{ours[-1].filename.rsplit('/', 2)[-1]}:{ours[-1].name}" if ours else "?"
-    message = scrub(
-        (str(error).splitlines() or [""])[0][:500]
-    )  # before numbers are removed, so that credentials in a URI are recognised
-    signature = f"{type(error).__name__} in {place}: {_without_numbers(message)}"
+    # Credentials are removed before numbers, so that those in a URI are recognised.
+    message = scrub((str(error).splitlines() or [""])[0][:500])
+    without_numbers = re.sub(r"0x[0-9a-f]+|\d+", "#", message)[:200]
+    signature = f"{type(error).__name__} in {place}: {without_numbers}"
     is_memory = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
     outcome = Outcome.OUT_OF_MEMORY if is_memory else Outcome.FAILED
     return Failure(
@@ -80,10 +80,6 @@ def describe(error: BaseException) -> Failure:
         error_type=type(error).__name__,
         store_lost=isinstance(error, (StoreFull, StoreUnreachable)),
     )
-
-
-def _without_numbers(text: str) -> str:
-    return re.sub(r"0x[0-9a-f]+|\d+", "#", text)[:200]
 
 
 def worth_another_try(failures: list[Failure]) -> bool:

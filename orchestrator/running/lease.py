@@ -1,7 +1,7 @@
-"""The lease of a driver: its file in the store, which tells other drivers that it is alive and what it works on.
+"""The lease of a driver: its file in the store, which shows other drivers that it is alive and which trials it trains.
 
-A lease is not a lock. It keeps two drivers from training the same trials by accident; that each trial has one result
-in any case is ensured by the store when it is read.
+A lease is not a lock. It keeps two drivers from training the same trials by accident. If they do, the store still
+returns one result of each trial.
 """
 
 import os
@@ -50,24 +50,18 @@ class Lease:
 
     def claim(self, trial_ids: list[str]) -> bool:
         """Claim these trials, unless another live driver has one of them. Return whether they were claimed."""
-        if not self.shared:
-            with self._lock:
-                self._claims.update(trial_ids)
-            return True
-        # Trials may be shorter than a heartbeat, so the claim is published at once. A driver that reads in between
-        # may claim the same trial; then the first of the two results counts.
-        self._read_others()
-        claimed = self._add_claims(trial_ids)
-        if claimed:
-            self._write()
-        return claimed
-
-    def _add_claims(self, trial_ids: list[str]) -> bool:
+        shared = self.shared
+        if shared:
+            self._read_others()
         with self._lock:
             if not self._others.isdisjoint(trial_ids):
                 return False
             self._claims.update(trial_ids)
-            return True
+        if shared:
+            # Trials may be shorter than a heartbeat, so the claim is published at once. A driver that reads before
+            # that may claim the same trial; then the first of the two results counts.
+            self._write()
+        return True
 
     def release(self, trial_ids: list[str]) -> None:
         with self._lock:

@@ -4,13 +4,14 @@ import logging
 import os
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import ray
 
 from orch.core.errors import OrchError
-from orch.running.autoscaling import BOOTSTRAP, Growth
+from orch.running.autoscaling import BOOTSTRAP, ClusterLimits
 
 JOIN_SECONDS = 60.0
 
@@ -22,7 +23,7 @@ class Machines:
     cpus: int
     gpus: int
     nodes: int
-    """Machines that are alive now."""
+    """The number of machines that are alive now."""
     address: str | None
     """The cluster's address; None for a Ray that was started on this machine."""
 
@@ -31,7 +32,7 @@ class Machines:
 
     @property
     def slots(self) -> int:
-        """How many units run at once."""
+        """The number of units that run at once."""
         return max(1, min(self.cpus, int(self.gpus / self.gpus_per_trial)) if self.device == "cuda" else self.cpus)
 
     @property
@@ -45,17 +46,18 @@ class Machines:
         return f"the Ray cluster at {self.address} ({nodes}, in all up to {', '.join(parts)})"
 
 
-def connect(num_cpus: int | None = None, gpus_per_trial: float = 1.0, device: str = "auto") -> Machines:
+@contextmanager
+def connected(num_cpus: int | None = None, gpus_per_trial: float = 1.0, device: str = "auto") -> Iterator[Machines]:
     """Connect to the cluster that RAY_ADDRESS names or whose head is this machine, or start Ray on this machine.
 
-    `device` is what trials train on; auto means GPUs where there are any.
+    Trials train on `device`; auto uses GPUs where there are any. At the end the cluster is left, or Ray is stopped.
     """
     # One thread per CPU given to a trial, for every library that would otherwise take all cores.
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ.setdefault(name, "1")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    growth = Growth.of_this_head()
-    address = os.environ.get("RAY_ADDRESS") or ("auto" if growth else None)
+    limits = ClusterLimits.of_this_head()
+    address = os.environ.get("RAY_ADDRESS") or ("auto" if limits else None)
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
     if address:
         try:
@@ -70,38 +72,36 @@ def connect(num_cpus: int | None = None, gpus_per_trial: float = 1.0, device: st
                 f"no Ray cluster answers at RAY_ADDRESS={address} ({error}): start it, or unset it"
             ) from None
         address = ray.get_runtime_context().gcs_address
-        _wait_for_own_machines(growth)
+        _wait_for_own_machines(limits)
     else:
         ray.init(address="local", num_cpus=num_cpus, include_dashboard=False, **quiet)
     try:
-        return _machines(address, growth or Growth(), gpus_per_trial, device)
-    except OrchError:
+        yield _machines(address, limits or ClusterLimits(), gpus_per_trial, device)
+    finally:
         ray.shutdown()
-        raise
 
 
-def _wait_for_own_machines(growth: Growth | None) -> None:
+def _wait_for_own_machines(limits: ClusterLimits | None) -> None:
     """Wait until the user's own machines have joined, some seconds after `ray up`; their GPUs decide the device."""
     until = time.monotonic() + JOIN_SECONDS
-    while growth and time.monotonic() < until:
-        if len(_live_nodes()) > growth.own:  # these machines, and the head
+    while limits and time.monotonic() < until:
+        if len(_live_nodes()) > limits.num_own:  # these machines, and the head
             break
         time.sleep(0.5)
 
 
-def _machines(address: str | None, growth: Growth, gpus_per_trial: float, device: str) -> Machines:
+def _machines(address: str | None, limits: ClusterLimits, gpus_per_trial: float, device: str) -> Machines:
     cluster_resources: Any = ray.cluster_resources
     found = cluster_resources()
     nodes = [node["Resources"] for node in _live_nodes()]
-    cpus, gpus = (max(int(found.get(kind, 0)), growth.total(kind)) for kind in ("CPU", "GPU"))
+    cpus, gpus = (max(int(found.get(kind, 0)), limits.total(kind)) for kind in ("CPU", "GPU"))
     if device == "auto":
         device = "cuda" if gpus else "cpu"
     if device == "cuda":
         if not gpus:
-            where = "no machine of the cluster, and no kind it could start," if address else "this machine"
-            has = "has a GPU" if address else "has no GPU"
-            raise OrchError(f"{where} {has}: use --device cpu, or a cluster with GPUs")
-        most = max(max((node.get("GPU", 0.0) for node in nodes), default=0.0), growth.most("GPU"))
+            problem = "no machine that the cluster has or can start has a GPU" if address else "this machine has no GPU"
+            raise OrchError(f"{problem}: use --device cpu, or a cluster with GPUs")
+        most = max(max((node.get("GPU", 0.0) for node in nodes), default=0.0), limits.largest("GPU"))
         if most < gpus_per_trial:
             raise OrchError(
                 f"no machine has {gpus_per_trial:g} GPUs for a trial: use --gpus-per-trial {most:g} or less"
@@ -114,11 +114,6 @@ def _machines(address: str | None, growth: Growth, gpus_per_trial: float, device
 def _live_nodes() -> list[dict[str, Any]]:
     nodes: Any = ray.nodes  # Ray gives it no types
     return [node for node in nodes() if node["Alive"]]
-
-
-def disconnect() -> None:
-    """Leave the cluster, or stop the Ray that was started here."""
-    ray.shutdown()
 
 
 def examine_worker(store: str, machines: Machines, seconds: float) -> Iterator[Any]:

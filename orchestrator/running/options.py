@@ -9,7 +9,7 @@ DEFAULT_TRAINING = "orch.running.worker:open_training"
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """How to run the trials of a sweep or a search."""
+    """Options of a run of a sweep or a search."""
 
     join: bool = False
     """Share the work with drivers that are already on the store."""
@@ -26,11 +26,11 @@ class RunOptions:
     gpus_per_trial: float = 1.0
     """GPUs for each pack of trials."""
     device: str = "auto"
-    """What trials train on: cpu, cuda, or auto, which uses GPUs where there are any."""
+    """The device to train on: cpu, cuda, or auto, which uses GPUs where there are any."""
     pack: int | None = None
     """Most trials to train in one program; None packs as many as make it faster."""
     cheapest_first: bool = False
-    """Run short trials first, for a time limit that does not suffice for all."""
+    """Run short trials first, for a time limit that is too short for all."""
     on_finish: str | None = None
     """A shell command to run at the end."""
     verbose: bool = False

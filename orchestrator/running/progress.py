@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from orch.core.printable import printable
+
 LINE_SECONDS = 10.0
 
 
@@ -32,7 +34,7 @@ class ProgressCount:
 class Progress:
     """The counts of each sweep, the rate, the time left and the newest results."""
 
-    tallies: dict[str, ProgressCount]
+    counts: dict[str, ProgressCount]
     remaining_seconds: float
     """Estimated worker-seconds of all trials of this run."""
     overall: ProgressCount = field(default_factory=ProgressCount)
@@ -46,11 +48,11 @@ class Progress:
     def finished(self, sweeps: tuple[str, ...], label: str, summary: Mapping[str, Any], estimate: float) -> None:
         self.num_finished += 1
         self.worked += estimate
-        for tally in self._counting(sweeps):
-            tally.done += 1
+        for count in self._counting(sweeps):
+            count.done += 1
             accuracy = summary["ood_accuracy"]
-            if tally.best is None or accuracy > tally.best:
-                tally.best, tally.best_label = accuracy, label
+            if count.best is None or accuracy > count.best:
+                count.best, count.best_label = accuracy, label
         text = f"{label}: {summary['validation_accuracy']:.2f}, far {summary['ood_accuracy']:.2f}"
         self.newest = [
             *self.newest[-2:],
@@ -58,16 +60,16 @@ class Progress:
         ]
 
     def running(self, sweeps: tuple[str, ...], change: int) -> None:
-        for tally in self._counting(sweeps):
-            tally.running += change
+        for count in self._counting(sweeps):
+            count.running += change
 
     def failed(self, sweeps: tuple[str, ...]) -> None:
-        for tally in self._counting(sweeps):
-            tally.failed += 1
+        for count in self._counting(sweeps):
+            count.failed += 1
 
     def _counting(self, sweeps: tuple[str, ...]) -> list[ProgressCount]:
         """Return the counts that a trial of these sweeps belongs to."""
-        return [self.overall, *(self.tallies[name] for name in sweeps)]
+        return [self.overall, *(self.counts[name] for name in sweeps)]
 
     @property
     def rate_per_minute(self) -> float:
@@ -75,7 +77,7 @@ class Progress:
 
     @property
     def seconds_left(self) -> float | None:
-        """The time left at the present pace; None before a trial has finished."""
+        """The time left at the current pace; None before a trial has finished."""
         if not self.worked:
             return None
         pace = self.worked / (time.monotonic() - self.started)
@@ -118,10 +120,11 @@ class Display:
             self._guarded(lambda: self._live.update(self._table()))
         elif time.monotonic() - self._line_at > LINE_SECONDS:
             self._line_at = time.monotonic()
-            self._guarded(lambda: click.echo(self._progress.line(), err=True))
+            self._guarded(lambda: click.echo(printable(self._progress.line()), err=True))
 
     def say(self, text: str) -> None:
         """Print a line that stays on the screen."""
+        text = printable(text)
         if self._live is not None:
             self._guarded(lambda: self._live.console.print(text, markup=False, highlight=False))
         else:
@@ -144,13 +147,20 @@ class Display:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
         for name in ("sweep", "done", "running", "failed", "best at length", ""):
             table.add_column(name, justify="left" if name in ("sweep", "") else "right")
-        for name, tally in self._progress.tallies.items():
-            best = "" if tally.best is None else f"{tally.best:.2f}"
-            failed = Text(str(tally.failed), style="red" if tally.failed else "dim")
-            done = f"{tally.done:,}/{tally.total:,}"
-            table.add_row(name, done, str(tally.running), failed, best, Text(tally.best_label, style="dim"))
-        newest = [Text(f"  {line}", style="dim") for line in self._progress.newest]
-        return Group(table, Text(self._progress.line()), *newest)
+        for name, count in self._progress.counts.items():
+            best = "" if count.best is None else f"{count.best:.2f}"
+            failed = Text(str(count.failed), style="red" if count.failed else "dim")
+            done = f"{count.done:,}/{count.total:,}"
+            table.add_row(
+                Text(printable(name)),
+                done,
+                str(count.running),
+                failed,
+                best,
+                Text(printable(count.best_label), style="dim"),
+            )
+        newest = [Text(f"  {printable(line)}", style="dim") for line in self._progress.newest]
+        return Group(table, Text(printable(self._progress.line())), *newest)
 
 
 def duration(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""Where a result came from: versions, commit, host, device and memory. It contains no credentials."""
+"""The origin of a result: versions, commit, host, device and memory. It contains no credentials."""
 
 import functools
 import importlib.metadata
@@ -65,7 +65,7 @@ def reset_peak_memory() -> None:
 
 
 def peak_memory_mb() -> float | None:
-    """Return the peak memory of this process since the last reset; None where the system does not say."""
+    """Return the peak memory of this process since the last reset; None where the system does not report it."""
     try:
         status = Path("/proc/self/status").read_text()
     except OSError:

@@ -6,7 +6,7 @@
 import functools
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import ray
@@ -33,11 +33,11 @@ class KilledForMemory(WorkerGone):
 
 
 PROCESS_DIED = "its worker process has died"
-"""What Ray says of a process that crashed on a machine that is still alive. Otherwise the machine itself is gone."""
+"""Ray's message about a process that crashed on a live machine. Without it, the machine itself is gone."""
 
 
 STOP_SECONDS = 600.0
-"""How long a worker may take to finish its step and write its checkpoint when a sweep is stopped."""
+"""The time that a worker may take to finish its step and write its checkpoint when a sweep is stopped."""
 
 
 _make_parser_once = functools.cache(_make_parser)
@@ -50,7 +50,16 @@ def create_tune_trial(spec: dict[str, Any], tune_id: str) -> TuneTrial:
 
 
 @contextmanager
-def patient_stops() -> Iterator[None]:
+def _replaced(owner: Any, name: str, replacement: Any) -> Iterator[None]:
+    original = getattr(owner, name)
+    setattr(owner, name, replacement)
+    try:
+        yield
+    finally:
+        setattr(owner, name, original)
+
+
+def patient_stops() -> AbstractContextManager[None]:
     """Give workers `STOP_SECONDS` to stop. Tune 2.60 kills them after ten seconds, whatever its settings say."""
     original = TuneController.__init__
 
@@ -58,26 +67,15 @@ def patient_stops() -> Iterator[None]:
         original(self, *arguments, **named)
         self._actor_force_cleanup_timeout = STOP_SECONDS
 
-    TuneController.__init__ = patient  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        TuneController.__init__ = original  # type: ignore[method-assign]
+    return _replaced(TuneController, "__init__", patient)
 
 
-@contextmanager
-def no_ray_on_stdout() -> Iterator[None]:
+def no_ray_on_stdout() -> AbstractContextManager[None]:
     """Keep Ray from printing messages. Ray 2.60 prints news of a lost machine in spite of `log_to_driver=False`."""
-    original = ray._private.worker.print_to_stdstream
-    ray._private.worker.print_to_stdstream = lambda *arguments, **named: None
-    try:
-        yield
-    finally:
-        ray._private.worker.print_to_stdstream = original
+    return _replaced(ray._private.worker, "print_to_stdstream", lambda *arguments, **named: None)
 
 
-@contextmanager
-def losses_as_actor_errors() -> Iterator[None]:
+def losses_as_actor_errors() -> AbstractContextManager[None]:
     """Turn every loss of a worker into an actor error.
 
     Tune 2.60 ends the whole experiment when Ray kills a worker for memory or a node dies during a task, because it does
@@ -91,11 +89,7 @@ def losses_as_actor_errors() -> Iterator[None]:
             exception = kind(str(exception))
         original(self, tracked_actor_task, exception)
 
-    RayActorManager._actor_task_failed = translated  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        RayActorManager._actor_task_failed = original  # type: ignore[method-assign]
+    return _replaced(RayActorManager, "_actor_task_failed", translated)
 
 
 def raised_error(tune_trial: TuneTrial) -> BaseException | None:

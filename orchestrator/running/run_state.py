@@ -1,4 +1,4 @@
-"""The state of one run in the driver: which units wait, run and failed, and what is tried again."""
+"""The state of one run in the driver: the units that wait, run or failed, and the rule for retries."""
 
 import math
 import time
@@ -43,7 +43,7 @@ class RunState:
         self.running_units: dict[str, tuple[TuneTrial, Unit]] = {}
         """The units that Tune has been given, by the id of their Tune trial."""
         self.error: OrchError | None = None
-        """Why the run cannot continue; raised at its end."""
+        """The error that stops the run; raised at its end."""
         self.num_started = 0
         self._hung: set[str] = set()
         self._recent_signatures: list[str] = []
@@ -72,8 +72,7 @@ class RunState:
         return None
 
     def _fair_share(self, unit: Unit) -> Unit:
-        """Return the whole unit while the queue keeps all workers busy, and towards the end a part of it, so that no
-        worker is idle."""
+        """Return the unit, or towards the end of the queue a part of it, so that no worker is idle."""
         slots = self.machines.slots
         if len(unit.open_trials) == 1 or len(self.queue) >= slots:
             return unit
@@ -84,7 +83,7 @@ class RunState:
         return unit
 
     def request(self, unit: Unit) -> UnitRequest:
-        """Begin a new attempt at a unit, and return what its worker is sent."""
+        """Begin a new attempt at a unit, and return the message to its worker."""
         unit.attempts = {trial.id: uuid.uuid4().hex for trial in unit.open_trials}
         unit.last_report_at = time.monotonic()
         return UnitRequest(
@@ -111,7 +110,7 @@ class RunState:
             self.listener.finished(unit, summary)
 
     def ended(self, tune_id: str, error: bool) -> None:
-        """Handle the end of an attempt: record a failure, and queue again what is worth another try."""
+        """Handle the end of an attempt: record a failure, and queue the trials that are worth another try."""
         tune_trial, unit = self.running_units.pop(tune_id)
         if not error:
             self._recent_signatures.clear()
@@ -143,8 +142,8 @@ class RunState:
         last = self._recent_signatures[-SAME_IN_A_ROW:]
         if self.error is None and len(last) == SAME_IN_A_ROW and len(set(last)) == 1:
             self.error = BrokenSweep(
-                f"{SAME_IN_A_ROW} attempts in a row failed alike ({failure.signature}): nothing more was started."
-                " Fix the cause (orch failures shows the traceback), then run orch resume"
+                f"{SAME_IN_A_ROW} attempts in a row failed with the same error ({failure.signature}): nothing more was"
+                " started. Fix the cause (orch failures shows the traceback), then run orch resume"
             )
 
     def retries(self, unit: Unit) -> list[Unit]:

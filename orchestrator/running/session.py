@@ -1,17 +1,19 @@
-"""What runs of sweeps and searches share: stopping on Ctrl-C or when time is up, and compaction of the store."""
+"""The common part of runs of sweeps and searches: stopping on Ctrl-C or in time, and compaction of the store."""
 
 import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 
 from orch.core.errors import OrchError
 from orch.running.driver_log import StoreLog, open_driver_log
 from orch.running.lease import Lease
 from orch.running.options import RunOptions
+from orch.running.progress import Display
+from orch.running.units import Unit
 from orch.store import Store
 from orch.store.drivers import live_drivers
 
@@ -83,19 +85,32 @@ class Session:
         self._store, self._machines, self._lease, self._options = store, machines, lease, options
         self.log = open_driver_log(store, lease.driver_id, echo=options.verbose)
         self._deadline = None if options.max_hours is None else time.monotonic() + 3600 * options.max_hours
+        self._display: Display | None = None
         self._stopped = ""
-        """Why no more trials are started; empty while the run continues."""
+        """The reason for starting no more trials; empty while the run continues."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.log.flush(now=True)
 
     def should_stop(self) -> bool:
         return bool(self._stopped)
 
-    def check_deadline(self) -> None:
+    def tick(self, running: Sequence[Unit], num_waiting: int) -> None:
+        """Stop the run when its time is up, write the log and show the progress."""
         if self._deadline is not None and time.monotonic() > self._deadline and not self._stopped:
             self._stopped = "time is up"
+        self.log.flush()
+        if self._display is not None:
+            self._display.show()
 
     def interrupt(self) -> None:
+        """Stop the run at the user's request."""
         self._stopped = "interrupted"
         self._say("stopping: every running trial is checkpointed first; Ctrl-C again exits at once")
 
     def _say(self, text: str) -> None:
-        raise NotImplementedError
+        if self._display is not None:
+            self._display.say(text)

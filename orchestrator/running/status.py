@@ -36,7 +36,7 @@ class StoreStatus:
 
 
 def read_status(store: Store) -> StoreStatus:
-    """Read how far each recorded sweep is, who works on it, and about how long the rest will take."""
+    """Read the counts of each recorded sweep, its live drivers, and an estimate of the time left."""
     alive = live_drivers(store)
     claimed = frozenset().union(*(driver.claims for driver in alive))
     done = store.done()

@@ -13,11 +13,11 @@ from orch.sweeps.trial import Trial
 
 @dataclass
 class Unit:
-    """A pack of trials, and how attempts at it went so far."""
+    """A pack of trials, with the failures of earlier attempts at it."""
 
     trials: list[Trial]
     failures: list[Failure] = field(default_factory=list)
-    """Why earlier attempts failed, oldest first."""
+    """The failures of earlier attempts, oldest first."""
     attempts: dict[str, str] = field(default_factory=dict)
     """The id of the current attempt at each trial."""
     finished: set[str] = field(default_factory=set)
@@ -34,6 +34,10 @@ class Unit:
         """The trials that have no result yet."""
         return [trial for trial in self.trials if trial.id not in self.finished]
 
+    @property
+    def open_ids(self) -> list[str]:
+        return [trial.id for trial in self.open_trials]
+
     def split(self, size: int) -> tuple["Unit", "Unit | None"]:
         """Return a unit of the first `size` open trials, and one of the rest if there is a rest.
 
@@ -49,7 +53,7 @@ class Unit:
 
 
 class Turn(enum.Enum):
-    """Whether this driver should start a unit now."""
+    """The answer to whether this driver should start a unit."""
 
     NOW = "now"
     ONE_BY_ONE = "one by one"
@@ -88,23 +92,24 @@ def make_packs(
 ) -> list[Unit]:
     """Group trials into units, in the order to run them.
 
-    The first trial of every model and task is a unit of its own, so that a broken kind is noticed early. The others are
-    packed with trials that differ only in learning rate and seeds, and run longest first, so that no worker is left
-    with a long pack at the end; with `cheapest_first` all units run shortest first. `most` limits the size of packs.
+    The shortest trial of every model and task runs first and alone, so that a broken model or task is noticed early.
+    The others are packed with trials that differ only in learning rate and seeds, and run longest first, so that no
+    worker is left with a long pack at the end; with `cheapest_first` all units run shortest first. `most` limits the
+    size of packs.
     """
-    canaries: dict[tuple[str, str], PlannedTrial] = {}
+    by_length = sorted(planned, key=lambda each: each.seconds, reverse=True)
+    shortest = {(each.trial.model.name, each.trial.task.name): each for each in by_length}
+    canary_ids = {each.id for each in shortest.values()}
+    canaries = [each for each in by_length if each.id in canary_ids]
     kinds: dict[Trial, list[PlannedTrial]] = {}
-    for each in planned:
-        if (each.trial.model.name, each.trial.task.name) not in canaries:
-            canaries[each.trial.model.name, each.trial.task.name] = each
-        else:
+    for each in by_length:
+        if each.id not in canary_ids:
             kinds.setdefault(each.trial.stackable(), []).append(each)
     packs: list[list[PlannedTrial]] = []
     for members in kinds.values():
         size = pack_size(members[0].trial, len(members), device, most)
         packs += [members[start : start + size] for start in range(0, len(members), size)]
-    alone = [[each] for each in canaries.values()]
-    longest_first = alone + sorted(packs, key=_seconds, reverse=True)
+    longest_first = [[each] for each in canaries] + sorted(packs, key=_seconds, reverse=True)
     order = sorted(longest_first, key=_seconds) if cheapest_first else longest_first
     return [Unit([each.trial for each in pack]) for pack in order]
 

@@ -1,4 +1,4 @@
-"""What a worker process does with a unit: train its trials, write checkpoints and rows. Imports no Ray.
+"""The work of a worker process on a unit: train its trials, write checkpoints and rows. Imports no Ray.
 
 The order of writes makes a crash harmless: the weights first, then the row of the finished trial, then the checkpoint
 is deleted, then the attempt ends.
@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from orch.core.errors import OrchError
 from orch.running import provenance
@@ -23,6 +23,9 @@ from orch.sweeps.result import CurvePoint, StopReason
 from orch.sweeps.trial import Trial
 from orch.usercode import UserCode, make_catalogue
 
+if TYPE_CHECKING:
+    from orch.training.train import Snapshot
+
 CHECKPOINT_COST = 0.05
 """The largest share of the time that checkpoints may take. Large models are checkpointed less often."""
 
@@ -31,7 +34,7 @@ SUMMARY = ("trial_id", "attempt_id", "validation_accuracy", "ood_accuracy", "sto
 
 
 class UnitRequest(TypedDict):
-    """What a worker is sent: one unit and all it takes to train it, as plain values that can be serialised."""
+    """The message to a worker: one unit and all it takes to train it, as plain values that can be serialised."""
 
     trials: list[dict[str, Any]]
     attempts: dict[str, str]
@@ -45,7 +48,7 @@ class UnitRequest(TypedDict):
     training: str
     """`module:function` that opens a training: see `open_training`."""
     code: list[dict[str, Any]]
-    """The user's files that define models or tasks: see `UserCode`."""
+    """The user code that defines models or tasks of the unit: see `UserCode`."""
     git_commit: str | None
     git_dirty: bool | None
 
@@ -53,7 +56,7 @@ class UnitRequest(TypedDict):
 def check_shared(request: UnitRequest) -> None:
     """Raise `TrialError` unless this machine sees the store that the driver writes to.
 
-    A folder of the same name on another disk would accept every result, and nobody would find them.
+    A folder of the same name on another disk would accept every result, and the results would be lost.
     """
     store = Store.open(request["store"])
     try:
@@ -66,33 +69,12 @@ def check_shared(request: UnitRequest) -> None:
     raise TrialError(Failure(Outcome.FAILED, "store out of reach", f"{problem}: {remedy}", store_lost=True))
 
 
-def checkpoint_step(data: bytes, trial: Trial) -> int:
-    """Return the training step of a checkpoint of a trial, and 0 for a damaged one."""
-    from orch.training.checkpoints import parse_snapshot
-
-    try:
-        return parse_snapshot(data, "a checkpoint", trial.definitions).step
-    except OrchError:
-        return 0
-
-
-def open_training(trials: list[Trial], checkpoints: list[bytes | None], device: str) -> Any:
-    """Resume a training if every trial has a good checkpoint at the same step; otherwise start a new one."""
-    from orch.training.checkpoints import parse_snapshot
+def open_training(trials: list[Trial], snapshots: "list[Snapshot | None]", device: str) -> Any:
+    """Resume a training if every trial has a snapshot, all of the same step; otherwise start a new one."""
     from orch.training.train import Training
 
-    snapshots = []
-    for trial, data in zip(trials, checkpoints, strict=True):
-        if data is not None:
-            try:
-                snapshot = parse_snapshot(data, f"the checkpoint of {trial.id}", trial.definitions)
-            except OrchError:
-                break  # damaged or written by other code: the trial starts again
-            if snapshot.trial == trial:
-                snapshots.append(snapshot)
-    if len(snapshots) == len(trials) and len({snapshot.step for snapshot in snapshots}) == 1:
-        return Training.resume(snapshots, device)
-    return Training(trials, device)
+    found = [snapshot for snapshot in snapshots if snapshot is not None]
+    return Training.resume(found, device) if len(found) == len(trials) else Training(trials, device)
 
 
 class UnitRun:
@@ -115,7 +97,7 @@ class UnitRun:
         self._save_seconds = 0.0
         self._num_reported = 0
         self._training: Any = None
-        self._waiting_groups: list[tuple[list[Trial], list[bytes | None]]] = []
+        self._waiting_groups: list[tuple[list[Trial], list[Snapshot | None]]] = []
         provenance.reset_peak_memory()
         for attempt in self._attempts.values():
             self._store.write("attempts", [attempt.start_row()])
@@ -129,22 +111,36 @@ class UnitRun:
         except Exception as error:
             raise self._failed(error) from error
 
-    def _groups_by_step(self) -> list[tuple[list[Trial], list[bytes | None]]]:
+    def _groups_by_step(self) -> "list[tuple[list[Trial], list[Snapshot | None]]]":
         """Read the checkpoints, and group the trials by step: only trials at the same step can share a stack.
 
         There is more than one group if a worker was lost while it wrote the checkpoints of a pack. The groups train one
         after the other.
         """
-        checkpoints = [self._store.get_checkpoint(trial.id) for trial in self._trials]
-        resumed = [trial.id for trial, data in zip(self._trials, checkpoints, strict=True) if data is not None]
-        self._log.event("unit started", trials=[trial.id for trial in self._trials], resumed=resumed)
-        groups: dict[int, tuple[list[Trial], list[bytes | None]]] = {}
-        for trial, data in zip(self._trials, checkpoints, strict=True):
-            step = 0 if data is None or len(checkpoints) == 1 else checkpoint_step(data, trial)
-            trials, found = groups.setdefault(step, ([], []))
+        groups: dict[int, tuple[list[Trial], list[Snapshot | None]]] = {}
+        resumed = []
+        for trial in self._trials:
+            snapshot = self._read_snapshot(trial)
+            if snapshot is not None:
+                resumed.append(trial.id)
+            trials, snapshots = groups.setdefault(0 if snapshot is None else snapshot.step, ([], []))
             trials.append(trial)
-            found.append(data)
+            snapshots.append(snapshot)
+        self._log.event("unit started", trials=[trial.id for trial in self._trials], resumed=resumed)
         return list(groups.values())
+
+    def _read_snapshot(self, trial: Trial) -> "Snapshot | None":
+        """Read the checkpoint of a trial; None if there is none, or if it is damaged or was written by other code."""
+        data = self._store.get_checkpoint(trial.id)
+        if data is None:
+            return None
+        from orch.training.checkpoints import parse_snapshot
+
+        try:
+            snapshot = parse_snapshot(data, f"the checkpoint of {trial.id}", trial.definitions)
+        except OrchError:
+            return None
+        return snapshot if snapshot.trial == trial else None
 
     def _open_training(self) -> Any:
         if self._request["training"] == DEFAULT_TRAINING:
@@ -153,8 +149,8 @@ class UnitRun:
             torch.set_num_threads(self._request["threads"])
         module, _, function = self._request["training"].partition(":")
         self._num_reported = 0
-        trials, checkpoints = self._waiting_groups.pop(0)
-        return getattr(importlib.import_module(module), function)(trials, checkpoints, self._request["device"])
+        trials, snapshots = self._waiting_groups.pop(0)
+        return getattr(importlib.import_module(module), function)(trials, snapshots, self._request["device"])
 
     def run_for(self, seconds: float) -> dict[str, Any]:
         """Train for about this long or until all trials are done, and return the report for the driver."""
@@ -183,7 +179,8 @@ class UnitRun:
 
     @property
     def step(self) -> int:
-        return getattr(self._training, "step", 0)
+        step: int = self._training.step
+        return step
 
     @property
     def curves(self) -> dict[str, Sequence[CurvePoint]]:

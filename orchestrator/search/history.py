@@ -1,8 +1,8 @@
 """The history of a search: small files in the store, each written once and never changed.
 
 `searches/<id>/search.json` is the question, `asked/<number>-<key>.json` a point as it was started, and
-`told/<number>-<key>.json` its result. A point without a result is under way, or was when its driver died. A point may
-be started again under a new number; then its last result counts.
+`told/<number>-<key>.json` its result. A point without a result is under way, or was when its driver died. A point that
+is started again has a new number, and its last result counts.
 """
 
 import enum

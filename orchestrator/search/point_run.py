@@ -1,4 +1,4 @@
-"""What a worker does with a point: train its seeds in turn, each a trial of its own. Imports no Ray."""
+"""The work of a worker on a point: train the trials of its seeds in turn. Imports no Ray."""
 
 import math
 import time
@@ -14,15 +14,15 @@ from orch.store import Outcome, Store
 
 
 class PointRequest(UnitRequest):
-    """What a worker is sent for a point: its trials without a result, and what it takes to report on the point."""
+    """The message to a worker about a point: its trials without a result, and all it takes to report on the point."""
 
     objective: dict[str, str]
     known: dict[str, list[tuple[int, float]]]
     """Step and validation accuracy of each of the point's trials that had a result before."""
     rungs: Sequence[int]
-    """Steps at which the driver decides whether the point goes on."""
+    """Steps at which the driver decides whether the point continues."""
     result_path: str
-    """Where in the store the driver writes the result of the point."""
+    """The path in the store of the point's result, which the driver writes."""
 
 
 class PointRun:

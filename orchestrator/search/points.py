@@ -15,7 +15,7 @@ class PointUnit(Unit):
     known: dict[str, list[tuple[int, float]]] = field(default_factory=dict)
     """Step and validation accuracy of each of its trials that had a result before."""
     result_path: str = ""
-    """Where in the store its result will be written."""
+    """The path in the store of its result."""
     steps: dict[str, int] = field(default_factory=dict)
     """The training step of each trial."""
     begun: dict[str, int] = field(default_factory=dict)
@@ -23,7 +23,7 @@ class PointUnit(Unit):
     validations: dict[int, float] = field(default_factory=dict)
     """Validation accuracy of the point by training step."""
     reason: str = ""
-    """Why it is pruned; empty if it is not."""
+    """The reason for pruning it; empty if it is not pruned."""
 
 
 class Points(Listener, Protocol):

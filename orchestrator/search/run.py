@@ -1,4 +1,4 @@
-"""Running a search. It can be stopped at any moment and repeated: it continues where it was stopped."""
+"""Run a search. It can be stopped at any moment and repeated: it continues where it was stopped."""
 
 import itertools
 import time
@@ -53,14 +53,13 @@ def run_search(
     question: SearchSpec, num_points: int, store: Store, options: RunOptions, say: Callable[[str], None]
 ) -> SearchSummary:
     """Train the points that the search still lacks, and return a summary."""
-    from orch.running.machines import connect, disconnect
+    from orch.running.machines import connected
 
     started = time.monotonic()
     strategy = make_strategy(question, num_points)
     history = History(store, question.id)
     check_holders(store, "wait for it, or search on another --store")
-    machines = connect(options.num_cpus, options.gpus_per_trial, options.device)
-    try:
+    with connected(options.num_cpus, options.gpus_per_trial, options.device) as machines:
         say(f"running on {machines.description}; store {store.location}")
         num_known, num_open = len(history.results), len(history.under_way)
         known = (
@@ -70,12 +69,7 @@ def run_search(
         store.verify()
         with Lease(store, f"search {question.id}") as lease:
             record_question(store, question, num_points)
-            session = SearchSession(question, strategy, history, store, machines, lease, options)
-            try:
+            with SearchSession(question, strategy, history, store, machines, lease, options) as session:
                 summary = session.run()
-            finally:
-                session.log.flush(now=True)
-    finally:
-        disconnect()
     summary.seconds = time.monotonic() - started
     return summary

@@ -33,7 +33,7 @@ class SearchSummary:
     failed: int
     seconds: float
     stopped: str
-    """Why the run stopped before the search was complete; empty if it did not."""
+    """The reason for stopping before the search was complete; empty if it is complete."""
 
 
 class _Progress(Progress):
@@ -43,11 +43,11 @@ class _Progress(Progress):
     num_pruned: int = 0
 
     def line(self) -> str:
-        (tally,) = self.tallies.values()
-        parts = [f"{tally.done:,} of at most {tally.total:,} points", f"{tally.running} running"]
+        (count,) = self.counts.values()
+        parts = [f"{count.done:,} of at most {count.total:,} points", f"{count.running} running"]
         parts += [f"{self.num_pruned} pruned"] * bool(self.num_pruned)
-        parts += [f"{tally.failed} failed"] * bool(tally.failed)
-        parts += [] if tally.best is None else [f"best {tally.best:.3f} ({tally.best_label})"]
+        parts += [f"{count.failed} failed"] * bool(count.failed)
+        parts += [] if count.best is None else [f"best {count.best:.3f} ({count.best_label})"]
         return ", ".join([*parts, f"{self.spent:,} steps"])
 
 
@@ -77,23 +77,27 @@ class SearchSession(Session):
         for result in history.results:
             for step, value in result.rungs:
                 if step in self._rungs.steps:
-                    self._rungs.goes_on(result.key, step, value)
+                    self._rungs.continues(result.key, step, value)
             if result.state is PointState.FAILED and result.key not in {point.key for point in self._to_restart}:
                 self._to_restart.append(Point(self._history.last_number + 1, result.params))
                 self._history.record_point(self._to_restart[-1])
         self._running_points: dict[str, Point] = {}
         self._progress = _Progress({question.id: ProgressCount(total=strategy.num_points)}, 0.0)
-        self._display = Display(self._progress, quiet=options.quiet)
         self._show_counts()
 
     def run(self) -> SearchSummary:
+        """Train points until the search is complete or stopped."""
+        from orch.running import driver
         from orch.search import tuning
 
         self.log.event("search started", search=self._question.id, machines=self._machines.description)
-        with interruptible(self.interrupt), compacting(self._store, self.log), self._display:
-            tuning.run(
-                self._question, self._rungs, self._machines, self._options, self, self._store, self._lease.driver_id
-            )
+        display = self._display = Display(self._progress, quiet=self._options.quiet)
+        driver_id = self._lease.driver_id
+        state = tuning.PointsRun(
+            self._question, self._rungs, self._machines, self._options, self, self._store, driver_id
+        )
+        with interruptible(self.interrupt), compacting(self._store, self.log), display:
+            driver.run(state, tuning.PointWorker, tuning.Pruning(driver_id))
         failed = sum(result.state is PointState.FAILED for result in self._history.results)
         self.log.event("search ended", ended=self._num_ended, failed=failed, stopped=self._stopped)
         return SearchSummary(self._num_ended, failed, 0.0, self._stopped)
@@ -221,9 +225,9 @@ class SearchSession(Session):
     # The methods of the driver's listener.
 
     def started(self, unit: Unit) -> None:
-        self._lease.claim([trial.id for trial in unit.open_trials])
+        self._lease.claim(unit.open_ids)
         self._show_counts()
-        self.log.event("point started", trials=[trial.id for trial in unit.open_trials])
+        self.log.event("point started", trials=unit.open_ids)
 
     def finished(self, unit: Unit, summary: dict[str, Any]) -> None:
         self.log.event("trial finished", **summary)
@@ -238,27 +242,22 @@ class SearchSession(Session):
                 self._stopped = str(error)
 
     def tick(self, running: Sequence[Unit], num_waiting: int) -> None:
-        self.check_deadline()
-        self.log.flush()
         under_way = sum(self._spent(unit, unit.steps) for unit in running if isinstance(unit, PointUnit))
         self._progress.spent = self._history.spent + under_way
-        self._display.show()
+        super().tick(running, num_waiting)
 
     def turn(self, unit: Unit) -> Turn:
         return Turn.NOW
 
-    def _say(self, text: str) -> None:
-        self._display.say(text)
-
     def _show_counts(self) -> None:
         results = self._history.results
-        (tally,) = self._progress.tallies.values()
-        tally.done = sum(each.state in (PointState.FINISHED, PointState.PRUNED) for each in results)
-        tally.failed = sum(each.state is PointState.FAILED for each in results)
-        tally.running = len(self._running_points)
+        (count,) = self._progress.counts.values()
+        count.done = sum(each.state in (PointState.FINISHED, PointState.PRUNED) for each in results)
+        count.failed = sum(each.state is PointState.FAILED for each in results)
+        count.running = len(self._running_points)
         self._progress.num_pruned = sum(each.state is PointState.PRUNED for each in results)
         self._progress.spent = self._history.spent
         for each in results:
             objective = self._question.objective
-            if each.value is not None and (tally.best is None or objective.better(each.value, tally.best)):
-                tally.best, tally.best_label = each.value, describe_point(each.params)
+            if each.value is not None and (count.best is None or objective.better(each.value, count.best)):
+                count.best, count.best_label = each.value, describe_point(each.params)

@@ -16,7 +16,7 @@ from orch.search.strategy import NextPoint
 
 @dataclass(frozen=True, slots=True)
 class Bracket:
-    """What is known of the answer, as places in the list of values."""
+    """The bounds of the answer that are known so far, as places in the list of values."""
 
     missing: int
     """The largest value below `reaching` that misses the level; -1 if none is known."""

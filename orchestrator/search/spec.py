@@ -1,4 +1,4 @@
-"""The question of a search, and its identity: asked again, the same question continues where it was stopped."""
+"""The question of a search. Its id is a hash of its settings, so that the same question continues a stopped search."""
 
 import hashlib
 import itertools
@@ -16,7 +16,7 @@ from orch.sweeps.trial import TRAINER_REVISION, Trial, make_trial
 MOST_LOOKED_AT = 512
 """The number of points that are examined to find one that can be trained."""
 REDUCTION = 3
-"""At every rung, about one in this many points continues."""
+"""The factor by which every rung reduces the number of points."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class SearchSpec:
     def problems(self) -> list[str]:
         """Return everything wrong with the question, each as a sentence that names the remedy.
 
-        Without a space, only what can be checked without one.
+        A question whose space is empty is checked as far as possible without one.
         """
         problems = []
         if self.num_seeds < 1:
@@ -124,7 +124,7 @@ class SearchSpec:
     def _identity(self) -> dict[str, Any]:
         trial = self.example
         aside = {*self.space.names, "init_seed", "data_seed", "task", "model"}
-        settings = canonical(trial.task) | canonical(trial.model) | canonical_trial(trial)
+        settings = canonical(trial.task) | canonical(trial.model) | trial.to_dict()
         return self.to_dict() | {
             "fixed": {name: value for name, value in settings.items() if name not in aside},
             "revisions": [trial.task.revision, trial.model.revision, TRAINER_REVISION],
@@ -170,8 +170,3 @@ class SearchSpec:
             first_rung=values["grace"],
             sampler_seed=values["sampler_seed"],
         )
-
-
-def canonical_trial(trial: Trial) -> dict[str, Any]:
-    """Return the settings of a trial without those of its task and its model."""
-    return {name: value for name, value in trial.to_dict().items() if name not in ("task", "model")}

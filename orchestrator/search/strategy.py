@@ -1,4 +1,4 @@
-"""Strategies: which point to train next, given the results so far. They keep no state of their own."""
+"""Strategies, which choose the next point from the results so far. They have no state."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from orch.search.space import Params
 
 @dataclass(frozen=True, slots=True)
 class NextPoint:
-    """The next point to train: the settings that are fixed. The sampler chooses the others."""
+    """The settings of the next point that are fixed. The sampler chooses the others."""
 
     fixed: Params = field(default_factory=dict)
     to_the_end: bool = False

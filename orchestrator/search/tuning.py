@@ -1,4 +1,4 @@
-"""The part of a search that is Ray Tune's: OptunaSearch proposes points, ASHA compares them, and workers train them.
+"""The search's use of Ray Tune: OptunaSearch proposes points, ASHA compares them, and workers train them.
 
 A new sampler is made from the history for every proposal, so that a search that was killed continues as if it had not
 been.
@@ -119,10 +119,10 @@ class Rungs:
         )
         self._seen: set[str] = set()
 
-    def goes_on(self, key: str, step: int, value: float) -> bool:
+    def continues(self, key: str, step: int, value: float) -> bool:
         """Return whether a point with this accuracy at this step continues.
 
-        The accuracy is remembered: of each point, the first at each rung.
+        The first accuracy of each point at each rung is remembered.
         """
         if not self.steps:
             return True
@@ -137,7 +137,7 @@ class Rungs:
     def ended(self, key: str, value: float) -> None:
         """Compare a point that has ended at all rungs: at those it did not reach, with its last accuracy."""
         for step in self.steps:
-            self.goes_on(key, step, value)
+            self.continues(key, step, value)
 
 
 class PointsRun(RunState):
@@ -203,7 +203,7 @@ class PointsRun(RunState):
         for step, value in report["validations"]:
             if step not in unit.validations:
                 unit.validations[step] = value
-                if not self._rungs.goes_on(unit.point.key, step, value) and not unit.point.to_the_end:
+                if not self._rungs.continues(unit.point.key, step, value) and not unit.point.to_the_end:
                     unit.reason = unit.reason or f"behind others at step {step:,}"
         return unit
 
@@ -218,7 +218,7 @@ class PointsRun(RunState):
                 self.error = store_error
 
 
-class _Pruning(FIFOScheduler):
+class Pruning(FIFOScheduler):
     """Lets Tune stop the points that the run prunes."""
 
     def __init__(self, run_id: str):
@@ -242,17 +242,3 @@ class PointWorker(driver.Worker):
     def reset_config(self, new_config: dict[str, Any]) -> bool:
         self.cleanup()  # a pruned point is checkpointed, so that another worker can continue it
         return super().reset_config(new_config)
-
-
-def run(
-    question: SearchSpec,
-    rungs: Rungs,
-    machines: Machines,
-    options: RunOptions,
-    points: Points,
-    store: Store,
-    driver_id: str,
-) -> None:
-    """Train points until there are no more or the listener says stop."""
-    state = PointsRun(question, rungs, machines, options, points, store, driver_id)
-    driver.fit(state, PointWorker, _Pruning(driver_id))

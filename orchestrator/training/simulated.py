@@ -3,6 +3,8 @@
 `ORCH_TRAINING=orch.training.simulated:open_training orch sweep …` uses it. Its results are made up: use a new store.
 """
 
+from typing import Any
+
 from orch.sweeps.result import CurvePoint, Result, StopReason
 from orch.sweeps.trial import Trial
 
@@ -39,5 +41,5 @@ class Simulated:
             )
 
 
-def open_training(trials: list[Trial], checkpoints: list[bytes | None], device: str) -> Simulated:
+def open_training(trials: list[Trial], snapshots: list[Any], device: str) -> Simulated:
     return Simulated(trials)

@@ -16,7 +16,7 @@ def fused_adam_step(
     beta2: float,
     epsilon: float,
 ) -> None:
-    """Update parameters and moments in place, with the kernel behind `torch.optim.Adam(fused=True)`.
+    """Update parameters and moments in place, with the kernel of `torch.optim.Adam(fused=True)`.
 
     The public optimiser cannot give each trial of a stack its own learning rate in one pass over memory.
     """

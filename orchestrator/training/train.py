@@ -20,7 +20,7 @@ from orch.training.adam import StackedAdam
 from orch.training.data import training_data
 from orch.training.evaluation import EvaluationSets, evaluate, per_trial_loss
 
-_KEPT_BYTES = 31 << 20
+_LARGEST_KEPT_BYTES = 31 << 20
 
 
 @dataclass
@@ -42,7 +42,9 @@ class Snapshot:
     curve: list[CurvePoint]
     parameters: State
     first: State
+    """Adam's first moments; empty before the first step."""
     second: State
+    """Adam's second moments; empty before the first step."""
 
 
 class Training:
@@ -51,55 +53,47 @@ class Training:
     def __init__(self, trials: Sequence[Trial], device: torch.device | str = "cpu"):
         for trial in trials:
             trial.check()
-        fresh = []
-        for trial in trials:
-            generator = torch.Generator().manual_seed(derive_seed("initialise", trial.init_seed))
-            fresh.append(trial.model.network().fresh(trial.model, trial.vocabulary, generator))
-        self._start([Member(trial) for trial in trials], device, step=0)
-        self._stack(fresh, moments=None)
+        self._start([_initial_snapshot(trial) for trial in trials], device)
 
     @classmethod
     def resume(cls, snapshots: Sequence[Snapshot], device: torch.device | str = "cpu") -> "Training":
         """Continue from snapshots that were taken at the same step, from one pack or several."""
-        assert len({snapshot.step for snapshot in snapshots}) == 1, "only trials at the same step can share a stack"
         training = cls.__new__(cls)
-        members = [Member(each.trial, list(each.curve), each.seconds) for each in snapshots]
-        training._start(members, device, step=snapshots[0].step)
-        training._stack(
-            [each.parameters for each in snapshots],
-            moments=([each.first for each in snapshots], [each.second for each in snapshots]),
-        )
+        training._start(snapshots, device)
         return training
 
-    def _start(self, members: list[Member], device: torch.device | str, step: int) -> None:
-        if len({member.trial.stackable() for member in members}) != 1:
+    def _start(self, snapshots: Sequence[Snapshot], device: torch.device | str) -> None:
+        assert len({each.step for each in snapshots}) == 1, "only trials at the same step can share a stack"
+        if len({each.trial.stackable() for each in snapshots}) != 1:
             raise InvalidSettings(["trials in one pack may differ only in learning rate and seeds: train these alone"])
         self.device = torch.device(device)
         # TF32 keeps three digits of a matrix product, and a recurrence multiplies its errors for 500 steps.
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
         # glibc returns large freed blocks to the system, and a pack would have them mapped again at every step. Once it
         # has seen a block of the largest size that raises its threshold freed, it keeps such blocks.
-        torch.empty(_KEPT_BYTES, dtype=torch.uint8)
-        self.members = members
-        self.step = self._began = step
+        torch.empty(_LARGEST_KEPT_BYTES, dtype=torch.uint8)
+        self.members = [Member(each.trial, list(each.curve), each.seconds) for each in snapshots]
+        self.step = self._first_step = snapshots[0].step
         self.results: list[Result] = []
-        self._sets = EvaluationSets(members[0].trial, self.device)
-        self._sampler = Sampler(members[0].trial.task, self.device)
+        self._sets = EvaluationSets(snapshots[0].trial, self.device)
+        self._sampler = Sampler(snapshots[0].trial.task, self.device)
+        self._stack(snapshots)
 
-    def _stack(self, parameters: Sequence[State], moments: tuple[Sequence[State], Sequence[State]] | None) -> None:
-        trials = [member.trial for member in self.members]
+    def _stack(self, snapshots: Sequence[Snapshot]) -> None:
+        trials = [each.trial for each in snapshots]
         first = trials[0]
         kind = first.model.network()
+        parameters = [each.parameters for each in snapshots]
         self.network: Network = kind(first.model, first.vocabulary, parameters).to(self.device)
         self.network.reuse_gradient_memory()
         self._trained = [name for name in self.network.names if first.model.is_trained(name)]
         self._parameters = [self.network[name] for name in self._trained]
         self._adam = StackedAdam(self._parameters, [trial.learning_rate for trial in trials])
-        self._adam.set_step(self.step)
-        if moments is not None:
-            for stacks, members in zip((self._adam.first, self._adam.second), moments, strict=True):
-                for stack, name in zip(stacks, self._trained, strict=True):
-                    stack.copy_(torch.stack([member[name] for member in members]))
+        if self.step > 0:
+            self._adam.set_step(self.step)
+            for position, name in enumerate(self._trained):
+                self._adam.first[position].copy_(torch.stack([each.first[name] for each in snapshots]))
+                self._adam.second[position].copy_(torch.stack([each.second[name] for each in snapshots]))
         self._data = training_data(trials, self._sampler)
         self._losses_KS = torch.zeros(len(trials), first.eval_every, device=self.device)
 
@@ -137,10 +131,10 @@ class Training:
         scores = evaluate(self.network, self._sets.validation)
         # After a resume between two validations the earlier losses are gone; the mean is over what was seen here.
         last = (self.step - 1) % self._losses_KS.shape[1] + 1
-        seen = self._losses_KS[:, max(0, last - (self.step - self._began)) : last]
+        seen = self._losses_KS[:, max(0, last - (self.step - self._first_step)) : last]
         train_losses = seen.mean(1).tolist()
         self._count_time(started)
-        leaving = {}
+        stop_reasons = {}
         for position, (member, score, train_loss) in enumerate(zip(self.members, scores, train_losses, strict=True)):
             point = CurvePoint(
                 step=self.step,
@@ -151,39 +145,36 @@ class Training:
             )
             member.curve.append(point)
             if not (math.isfinite(score.loss) and math.isfinite(train_loss)):
-                leaving[position] = StopReason.DIVERGED
+                stop_reasons[position] = StopReason.DIVERGED
             elif score.loss < member.trial.stop_loss:
-                leaving[position] = StopReason.EARLY_STOP
+                stop_reasons[position] = StopReason.EARLY_STOP
             elif self.step >= member.trial.steps:
-                leaving[position] = StopReason.BUDGET
-        if leaving:
-            self._let_go(leaving)
+                stop_reasons[position] = StopReason.BUDGET
+        if stop_reasons:
+            self._remove_finished(stop_reasons)
 
-    def _let_go(self, leaving: dict[int, StopReason]) -> None:
-        self.results += self._test(leaving)
-        staying = [position for position in range(len(self.members)) if position not in leaving]
-        if staying:
-            kept = [self.snapshot(position) for position in staying]
-            self.members = [self.members[position] for position in staying]
-            self._stack(
-                [each.parameters for each in kept], ([each.first for each in kept], [each.second for each in kept])
-            )
-        else:
-            self.members = []
+    def _remove_finished(self, stop_reasons: dict[int, StopReason]) -> None:
+        """Test the trials at these positions, add their results, and stack the other trials anew."""
+        self.results += self._test(stop_reasons)
+        staying = [position for position in range(len(self.members)) if position not in stop_reasons]
+        snapshots = [self.snapshot(position) for position in staying]
+        self.members = [self.members[position] for position in staying]
+        if snapshots:
+            self._stack(snapshots)
 
-    def _test(self, leaving: dict[int, StopReason]) -> list[Result]:
+    def _test(self, stop_reasons: dict[int, StopReason]) -> list[Result]:
         """Return the results of trials that finish together. They are tested as a stack, on sets drawn once."""
         started = time.perf_counter()
         trial, network = self.members[0].trial, self.network
-        if len(leaving) < len(self.members):
-            parameters = [network.member(position) for position in leaving]
+        if len(stop_reasons) < len(self.members):
+            parameters = [network.member(position) for position in stop_reasons]
             network = type(network)(trial.model, trial.vocabulary, parameters)
         scores = {length: evaluate(network, self._sets.of_length(length)) for length in trial.tested_lengths}
         normalise = trial.task.normalise
         best_guess = {length: normalise(majority(trial.task, length)) for length in trial.tested_lengths}
-        share = (time.perf_counter() - started) / len(leaving)
+        share = (time.perf_counter() - started) / len(stop_reasons)
         results = []
-        for place, (position, reason) in enumerate(leaving.items()):
+        for place, (position, reason) in enumerate(stop_reasons.items()):
             member = self.members[position]
             member.seconds += share
             results.append(
@@ -222,6 +213,13 @@ class Training:
             first=copies(self._adam.first),
             second=copies(self._adam.second),
         )
+
+
+def _initial_snapshot(trial: Trial) -> Snapshot:
+    """Return a trial before its first step, with parameters drawn from its seed."""
+    generator = torch.Generator().manual_seed(derive_seed("initialise", trial.init_seed))
+    parameters = trial.model.network().fresh(trial.model, trial.vocabulary, generator)
+    return Snapshot(trial, step=0, seconds=0.0, curve=[], parameters=parameters, first={}, second={})
 
 
 def train(trial: Trial, device: torch.device | str = "cpu", on_step: Callable[[int], None] | None = None) -> Result:

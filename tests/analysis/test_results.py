@@ -15,7 +15,7 @@ from orch.cli import main
 from orch.cli.results import METRICS
 from orch.core.errors import InvalidSettings
 from orch.planning.plan import make_plan
-from orch.running.run_sweeps import Request, record
+from orch.running.requests import Request, record
 from orch.store import Store
 from orch.sweeps.expansion import expand
 from orch.sweeps.scales import SMOKE

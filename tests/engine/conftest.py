@@ -1,4 +1,4 @@
-"""Real sweeps in processes of their own: on real Ray, in a store of their own, ended by their process id."""
+"""Sweeps on real Ray, each in a new process and with a new store."""
 
 import json
 import os
@@ -70,7 +70,7 @@ def wait_for(condition: Callable[[], Any], seconds: float = 90.0) -> Any:
         if found := condition():
             return found
         time.sleep(0.05)
-    raise AssertionError("what was waited for did not come")
+    raise AssertionError("the condition was not met in time")
 
 
 @pytest.fixture

@@ -10,10 +10,11 @@ from typing import Any
 
 from orch.running import worker
 from orch.sweeps.trial import Trial
+from orch.training.train import Snapshot
 
 
-def open_training(trials: list[Trial], checkpoints: list[bytes | None], device: str) -> Any:
-    inner = worker.open_training(trials, checkpoints, "cpu")  # GPUs may exist in name only
+def open_training(trials: list[Trial], snapshots: list[Snapshot | None], device: str) -> Any:
+    inner = worker.open_training(trials, snapshots, "cpu")  # GPUs may exist in name only
     for kind, conditions in json.loads(os.environ.get("ORCH_FAULTS", "[]")):
         if all(_value(trials[0], name) == value for name, value in conditions.items()):
             return Faulty(inner, kind)

@@ -1,4 +1,4 @@
-"""Trials that raise, diverge, hang or take all memory, and workers that are killed: recorded as what they are."""
+"""The recorded outcomes of trials that raise, diverge, hang or take all memory, and of workers that are killed."""
 
 import dataclasses
 import json
@@ -24,7 +24,7 @@ def available_fraction(margin_bytes: int) -> str:
 
 
 def test_a_worker_killed_in_mid_trial_costs_nothing_and_changes_nothing(sweeps):
-    """kill -9: the trial goes on from its checkpoint, and its row equals the uninterrupted run's."""
+    """After kill -9 the trial continues from its checkpoint, and its row equals the uninterrupted run's."""
     arguments = ("sweep", "main", *SMOKE, "--where", "model=rnn", "--checkpoint-seconds", "0.1", "--cpus", "1")
     process = sweeps.start(*arguments, faults=[["slow", {}]])
     wait_for(lambda: list((sweeps.folder / "runs" / "checkpoints").glob("*.safetensors")))
@@ -118,13 +118,13 @@ def test_a_broken_image_stops_the_sweep_and_is_named(sweeps):
     result = sweeps.run(
         "sweep", "main", "--scale", "smoke", "--where", "task=modular_addition", faults=[["raise", {}]], expect=2
     )
-    assert "20 attempts in a row failed alike" in result.stderr
+    assert "20 attempts in a row failed with the same error" in result.stderr
     assert "RuntimeError in" in result.stderr
     assert "Traceback" not in result.stderr
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_sweep_checkpoints_everything_and_goes_on_from_there(sweeps, number):
+def test_an_interrupted_sweep_checkpoints_everything_and_resume_continues_from_there(sweeps, number):
     arguments = ("sweep", "main", *SMOKE, "--where", "model=rnn,lstm")
     process = sweeps.start(*arguments, faults=[["slow 3", {}]])
     wait_for(lambda: len(sweeps.attempts("start")) == 2)

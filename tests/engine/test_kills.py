@@ -1,4 +1,4 @@
-"""The driver is killed ten times, at the worst moments; another starts beside it. Every trial gets one result."""
+"""The driver is killed ten times, and another driver starts at the same time. Every trial gets one result."""
 
 import random
 import signal
@@ -29,8 +29,8 @@ def rows_on_disk(sweeps) -> Counter:
 
 @pytest.mark.slow
 def test_a_driver_killed_ten_times_loses_nothing_and_repeats_nothing(sweeps):
-    """At seeded moments: before the first trial, in mid-training, between a part's write and its rename, while
-    compacting; with the workers orphaned each time."""
+    """Kill it at seeded moments: before the first trial, in training, between the write and the rename of a part, and
+    while compacting. Its workers are orphaned each time."""
     wanted = planned_ids(sweeps)
     assert len(wanted) == 60
     moments = random.Random(20251116)
@@ -78,7 +78,7 @@ def test_a_second_driver_says_who_holds_the_store_and_stops(sweeps):
     first.wait()
     third = sweeps.start("sweep", *SIXTY, faults=[["slow", {}]])
     before = len(sweeps.attempts("start"))
-    wait_for(lambda: len(sweeps.attempts("start")) > before)  # the dead one's lease holds nobody up
+    wait_for(lambda: len(sweeps.attempts("start")) > before)  # the lease of the dead driver blocks no other
     third.send_signal(signal.SIGKILL)
     third.wait()
 

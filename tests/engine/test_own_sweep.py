@@ -1,4 +1,4 @@
-"""A sweep of one's own on real Ray: its code goes to the workers, and the store goes on without the file."""
+"""A user's sweep on real Ray: its code is sent to the workers, and the store needs the file no more."""
 
 import json
 import shutil
@@ -7,7 +7,7 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from orch.cli import main
-from orch.running.run_sweeps import find_trial
+from orch.running.requests import find_trial
 from orch.training.train import train
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -15,13 +15,13 @@ PART = ("--scale", "smoke", "--where", "modulus=2,task=resettable_addition", "--
 
 
 def orch(sweeps, *arguments):
-    """In this process: for commands that need no Ray."""
+    """Run a command that needs no Ray in this process."""
     result = CliRunner().invoke(main, [*arguments, "--store", sweeps.location])
     assert result.exit_code == 0, result.output
     return result.stdout
 
 
-def test_the_worked_example_runs_and_everything_goes_on_without_its_files(sweeps):
+def test_the_worked_example_runs_and_everything_works_without_its_files(sweeps):
     mine = sweeps.folder / "mine"
     shutil.copytree(EXAMPLES, mine, ignore=shutil.ignore_patterns("__pycache__"))
     shown = sweeps.run("sweep", "mine/gated_sweep.py", *PART).stdout

@@ -22,7 +22,7 @@ SMALLEST = [
 
 
 def resumed(store: Store) -> set[str]:
-    """Trials that a worker took up from a checkpoint, by the workers' logs."""
+    """Return the trials that workers resumed from a checkpoint, according to their logs."""
     found: set[str] = set()
     for path in store.list_files("logs"):
         if "worker-" in path:
@@ -32,7 +32,7 @@ def resumed(store: Store) -> set[str]:
 
 
 def under_way(sweeps: Sweeps) -> set[str]:
-    """Trials that have a checkpoint and are still running: a pruned one keeps its checkpoint, too."""
+    """Return the trials that have a checkpoint and are still running. A pruned trial has a checkpoint too."""
     checkpointed = {Path(path).stem for path in sweeps.store.list_files("checkpoints")}
     return checkpointed - {row["trial_id"] for row in sweeps.attempts("end")}
 
@@ -56,7 +56,7 @@ def test_a_search_killed_halfway_completes_when_the_command_is_repeated(sweeps):
     store = sweeps.store
     assert done_before <= store.done()
     assert set(rows_on_disk(sweeps).values()) == {1}, "a finished trial was trained again"
-    assert resumed(store), "nothing went on from its checkpoint"
+    assert resumed(store), "nothing continued from its checkpoint"
     finished = {row["trial_id"]: row["finished_at"] for row in store.read("trials").to_pylist()}
     late = [row for row in sweeps.attempts("start") if row["at"] > finished.get(row["trial_id"], row["at"])]
     assert not late
@@ -71,7 +71,7 @@ def test_a_pruned_point_leaves_no_result_and_a_trained_one_costs_nothing(sweeps)
     rates = ("--vary", "learning_rate=1e-9,1e-2,1e-1", "--cpus", "1", "--grace", "60", "--width", "16")
     (found,) = json.loads(sweeps.run(*TINY, *rates, "--json").stdout)
     states = {point["params"]["learning_rate"]: point for point in found["points"]}
-    assert states[1e-2]["state"] == "finished", "the first has nobody to be behind"
+    assert states[1e-2]["state"] == "finished", "the first point has nothing to be compared with"
     assert states[1e-9]["state"] == "pruned"
     pruned = set(states[1e-9]["steps"])
     store = sweeps.store
@@ -86,7 +86,7 @@ def test_a_pruned_point_leaves_no_result_and_a_trained_one_costs_nothing(sweeps)
     only = ("--vary", "learning_rate=1e-2,1e-9", "--objective", "median", "--grace", "0", "--width", "16")
     (again,) = json.loads(sweeps.run(*TINY, *only, "--json").stdout)
     spent = {point["params"]["learning_rate"]: point["spent"] for point in again["points"]}
-    assert spent == {1e-2: 0, 1e-9: 2 * (180 - 60)}, "the one is there, the other goes on from its checkpoints"
+    assert spent == {1e-2: 0, 1e-9: 2 * (180 - 60)}, "one has its result, the other continues from its checkpoints"
     more = Counter(row["trial_id"] for row in sweeps.attempts("start")) - starts
     assert set(more) == pruned
     sweeps.run("search", "--show", found["search"], "--figure", "history.svg")

@@ -63,7 +63,7 @@ def test_time_that_is_up_ends_a_sweep_cleanly(sweeps):
     assert len(sweeps.store.done()) == 6
 
 
-def test_the_command_given_for_the_end_is_told_what_came_of_it(sweeps):
+def test_the_on_finish_command_receives_the_outcome(sweeps):
     note = sweeps.folder / "note"
     sweeps.run(*SMALL, "--on-finish", f'echo "$ORCH_FINISHED $ORCH_FAILED" > {note}')
     assert note.read_text() == "6 0\n"
@@ -92,7 +92,7 @@ def test_workers_write_to_a_bucket_and_status_reads_it(sweeps, monkeypatch):
         assert "nothing to do" in sweeps.run(*SMALL, "--store", location).stdout
 
 
-def test_more_than_a_day_of_work_is_not_started_unasked(sweeps):
+def test_more_than_a_day_of_work_is_not_started_without_confirmation(sweeps):
     result = sweeps.run("sweep", "main", "--scale", "paper", expect=2)
     assert "running on this machine only" in result.stderr.splitlines()[0]
     assert "nothing was started" in result.stderr

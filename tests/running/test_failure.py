@@ -1,4 +1,4 @@
-"""What is worth another try."""
+"""The rule for another try after failures."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Who is working on a store."""
+"""Leases of drivers, and their claims of trials."""
 
 import os
 import subprocess
@@ -40,8 +40,8 @@ def test_a_driver_whose_process_is_gone_is_dead_at_once(store):
     assert not read_drivers(store)[0].alive
 
 
-@pytest.mark.skipif(not os.path.exists("/proc"), reason="needs /proc, which tells when a process began")
-def test_a_driver_whose_number_another_process_was_given_is_dead(store):
+@pytest.mark.skipif(not os.path.exists("/proc"), reason="needs /proc, which has the start times of processes")
+def test_a_driver_whose_process_id_was_reused_is_dead(store):
     with Lease(store, "main at smoke scale") as lease:
         own = store.get_json(f"drivers/{lease.driver_id}.json")
     file_of(store, pid=os.getpid(), process_start=own["process_start"])
@@ -50,7 +50,7 @@ def test_a_driver_whose_number_another_process_was_given_is_dead(store):
     assert not read_drivers(store)[0].alive
 
 
-def test_a_driver_elsewhere_is_dead_when_its_heart_has_not_beaten(store):
+def test_a_driver_elsewhere_is_dead_without_a_heartbeat(store):
     file_of(store, host="elsewhere", pid=1)
     assert read_drivers(store)[0].alive
     file_of(store, host="elsewhere", pid=1, beat=time.time() - DEAD_AFTER_SECONDS - 1)
@@ -63,12 +63,12 @@ def test_what_another_live_driver_has_claimed_is_not_taken(store):
         assert lease.shared
         assert not lease.claim(["t1"])
         assert lease.claim(["t2"])
-        assert any("t2" in driver.claims for driver in read_drivers(store)), "a claim must be told at once"
+        assert any("t2" in driver.claims for driver in read_drivers(store)), "a claim must be published at once"
         file_of(store, host="elsewhere", pid=1, claims=[])
         assert lease.claim(["t1"])
 
 
-def test_a_half_written_file_is_nobody(store):
+def test_a_half_written_file_is_no_driver(store):
     store.put_bytes("drivers/half.json", b'{"driver_id": "ha')
     store.put_json("drivers/odd.json", {"pid": 3})
     assert read_drivers(store) == []

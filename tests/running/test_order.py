@@ -1,4 +1,4 @@
-"""In which order a sweep runs what is missing."""
+"""The order in which a sweep runs the trials that have no result."""
 
 from orch.planning.plan import make_plan
 from orch.running.run_sweeps import _to_do
@@ -6,7 +6,8 @@ from orch.running.units import make_packs
 
 
 def test_first_a_canary_of_every_model_and_task_then_the_longest_first():
-    todo = list(_to_do([make_plan(["main"], "laptop", [], None)]).values())
+    by_id = _to_do([make_plan(["main"], "laptop", [], None)])
+    todo = [by_id[trial.id] for unit in make_packs(by_id.values(), "cpu", most=1) for trial in unit.trials]
     kinds = {(planned.trial.model.name, planned.trial.task.name) for planned in todo}
     first, rest = todo[: len(kinds)], todo[len(kinds) :]
     assert {(planned.trial.model.name, planned.trial.task.name) for planned in first} == kinds

@@ -1,4 +1,4 @@
-"""The private parts of Ray that the driver rests on. If a test fails after an upgrade, ray_compat must change."""
+"""The private parts of Ray that the driver uses. If a test fails after an upgrade, ray_compat must change."""
 
 import inspect
 

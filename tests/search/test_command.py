@@ -28,7 +28,7 @@ def orch(location, *arguments, expect=0):
 
 @pytest.fixture
 def search_id(location):
-    """A search for the smallest rank that somebody has finished."""
+    """Return a store with a finished search for the smallest rank."""
     store = Store.open(location)
     space = parse_space(["rank=1,2,4,8"], "state_machine", "factored", {})
     question = SearchSpec(

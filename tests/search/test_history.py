@@ -1,4 +1,4 @@
-"""What a search remembers, in the store."""
+"""The record of a search in the store."""
 
 import pytest
 

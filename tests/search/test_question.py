@@ -1,4 +1,4 @@
-"""What a search asks: its trials, its identity, and what it refuses."""
+"""The question of a search: its trials, its identity, and the errors in it."""
 
 import dataclasses
 

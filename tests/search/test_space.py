@@ -1,4 +1,4 @@
-"""What may be varied, as a user writes it."""
+"""The space of a search, parsed from what a user writes."""
 
 import pytest
 

@@ -48,29 +48,29 @@ def test_the_sampler_learns_from_what_it_was_pruned():
 
 def test_a_point_behind_others_at_equal_steps_does_not_go_on():
     rungs = Rungs((100, 300), 900)
-    assert rungs.goes_on("first", 100, 0.5)
-    assert not rungs.goes_on("second", 100, 0.4)
-    assert rungs.goes_on("third", 100, 0.6)
-    assert rungs.goes_on("third", 200, 0.1), "between rungs nobody is judged"
-    assert rungs.goes_on("third", 300, 0.1), "the first at a rung has nobody to be behind"
+    assert rungs.continues("first", 100, 0.5)
+    assert not rungs.continues("second", 100, 0.4)
+    assert rungs.continues("third", 100, 0.6)
+    assert rungs.continues("third", 200, 0.1), "points are compared only at rungs"
+    assert rungs.continues("third", 300, 0.1), "the first point at a rung has nothing to be compared with"
 
 
 def test_a_score_counts_once_however_often_it_is_told():
     rungs = Rungs((100,), 900)
     for _ in range(5):
-        assert rungs.goes_on("first", 100, 0.9)
-    rungs.goes_on("second", 100, 0.1)
-    assert rungs.goes_on("third", 100, 0.7), "two scores count, not six"
+        assert rungs.continues("first", 100, 0.9)
+    rungs.continues("second", 100, 0.1)
+    assert rungs.continues("third", 100, 0.7), "two scores count, not six"
 
 
 def test_a_point_that_ended_early_is_compared_at_later_rungs_as_it_ended():
     rungs = Rungs((100, 300), 900)
-    rungs.goes_on("early", 100, 0.9)
+    rungs.continues("early", 100, 0.9)
     rungs.ended("early", 1.0)
-    assert not rungs.goes_on("late", 300, 0.9)
+    assert not rungs.continues("late", 300, 0.9)
 
 
-def test_without_rungs_everything_goes_on():
+def test_without_rungs_every_point_continues():
     rungs = Rungs((), 900)
-    assert rungs.goes_on("first", 100, 0.9)
-    assert rungs.goes_on("second", 100, 0.1)
+    assert rungs.continues("first", 100, 0.9)
+    assert rungs.continues("second", 100, 0.1)

@@ -1,4 +1,4 @@
-"""What points are compared by while they train."""
+"""The accuracies by which points are compared while they train."""
 
 from orch.search.objective import Objective
 from orch.search.validations import at_rungs, combined

@@ -1,4 +1,4 @@
-"""What training a full bilinear model of width 256 takes in memory."""
+"""The memory that training a full bilinear model of width 256 takes."""
 
 import subprocess
 import sys

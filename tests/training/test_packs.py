@@ -64,7 +64,7 @@ def test_a_trial_ends_bit_for_bit_the_same_alone_and_in_any_pack(kind):
 
 @pytest.mark.parametrize("width", [16, 64, 256])
 def test_a_samples_product_does_not_depend_on_how_many_are_multiplied_with_it(width):
-    """What packs rely on wherever trials that stack have samples to read in different numbers."""
+    """Packs rely on this wherever stacked trials read different numbers of samples."""
     samples = torch.randn(1, 64, width, generator=torch.Generator().manual_seed(0))
     weights = torch.randn(1, width, 4 * width, generator=torch.Generator().manual_seed(1))
     whole = torch.bmm(samples, weights)
@@ -95,7 +95,7 @@ NOT_LAUNCHED = {
 
 
 def num_launches(trials: list[Trial]) -> int:
-    """Of one training step: operators that compute something and are not made of others that do."""
+    """Return the operators of one training step that compute something and are not made of others that do."""
     training = Training(trials)
     training.advance(stop_at=2)  # what is drawn once per block of steps, is drawn
     with profile() as profiler:

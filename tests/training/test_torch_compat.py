@@ -1,4 +1,4 @@
-"""The private parts of torch that training rests on. If a test fails after an upgrade, torch_compat must change."""
+"""The private parts of torch that training uses. If a test fails after an upgrade, torch_compat must change."""
 
 import torch
 

@@ -212,7 +212,7 @@ def test_accuracies_are_reported_raw_and_normalised():
 
 @every_model
 def test_no_training_step_reads_a_value_back_from_the_device(model, monkeypatch):
-    """On the CPU with the GPU's ways: nothing that would make a GPU wait for the host, or the host for a GPU."""
+    """Run the GPU code path on the CPU: nothing that would make a GPU wait for the host, or the host for a GPU."""
     for module in (blocks, batch_positions, token_lookup):
         monkeypatch.setattr(module, "on_host", lambda tensor: False)
     settings = {"block_size": 16, "width": 32} if model == "block_diagonal" else {}
@@ -239,7 +239,7 @@ def test_a_damaged_or_missing_file_is_named(tmp_path):
     with pytest.raises(DamagedFile, match="is damaged"):
         load_snapshot(tmp_path / "half")
     save_model(tmp_path / "model", train(small_trial("rnn")))
-    with pytest.raises(DamagedFile, match="does not hold a step"):
+    with pytest.raises(DamagedFile, match="contains no step saved by orch"):
         load_snapshot(tmp_path / "model")
 
 

@@ -8,7 +8,7 @@ import pytest
 from orch.analysis.length_table import length_rows
 from orch.core.errors import OrchError
 from orch.planning.estimate import Basis
-from orch.running.run_sweeps import Request, record
+from orch.running.requests import Request, record
 from orch.store import SCHEMAS, Store
 from orch.sweeps.where import parse_where
 from orch.usercode import read_sweeps

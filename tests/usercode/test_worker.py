@@ -7,7 +7,7 @@ import torch
 
 from orch import models
 from orch.running.failures import TrialError
-from orch.running.run_sweeps import Request, find_trial, record, recorded_requests
+from orch.running.requests import Request, find_trial, record, recorded_requests
 from orch.running.worker import DEFAULT_TRAINING, UnitRequest, UnitRun
 from orch.store import Store
 from orch.training.checkpoints import load_model
