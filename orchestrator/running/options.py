@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 DEFAULT_TRAINING = "orch.running.worker:open_training"
+STOP_SECONDS = 600.0
+"""The time that a worker may take to finish its step and write its checkpoint when a run is stopped."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,6 +18,7 @@ from ray.tune.experiment import Trial as TuneTrial
 from ray.tune.experiment.config_parser import _create_trial_from_spec, _make_parser
 
 from orch.running.failures import Failure, TrialError, describe
+from orch.running.options import STOP_SECONDS
 from orch.store import Outcome
 
 
@@ -34,10 +35,6 @@ class KilledForMemory(WorkerGone):
 
 PROCESS_DIED = "its worker process has died"
 """Ray's message about a process that crashed on a live machine. Without it, the machine itself is gone."""
-
-
-STOP_SECONDS = 600.0
-"""The time that a worker may take to finish its step and write its checkpoint when a sweep is stopped."""
 
 
 _make_parser_once = functools.cache(_make_parser)

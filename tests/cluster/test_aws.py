@@ -88,7 +88,7 @@ def test_no_security_group_is_made_beside_the_users_own(amazon):
 
 def test_the_head_gets_the_project_and_the_token_and_nothing_private(amazon):
     shipped = amazon.head_home / "orch"
-    for name in ("orchestrator/cli.py", "cluster/setup.sh", "models/bilinear/network.py", "pyproject.toml"):
+    for name in ("orchestrator/cli/train.py", "cluster/setup.sh", "models/bilinear/network.py", "pyproject.toml"):
         assert (shipped / name).read_bytes() == (ROOT / name).read_bytes()
     assert (amazon.head_home / ".ray" / "auth_token").read_text() == "sesame"
     assert not {".git", "runs", "tests"} & {path.name for path in shipped.iterdir()}

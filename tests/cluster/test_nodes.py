@@ -56,9 +56,11 @@ def test_a_node_is_lost_and_another_joins_and_every_trial_has_its_row(cluster, s
     assert {row["device"] for row in sweeps.attempts("start")} == {"cuda"}
 
 
-def test_a_node_that_joins_is_used_at_once(cluster, sweeps):
+def test_a_node_that_joins_is_used_at_once(cluster, sweeps, monkeypatch):
+    slower = [["slow 2", {}]]  # the first node alone needs longer than a node and its worker take to start
+    monkeypatch.setenv("ORCH_FAULTS", json.dumps(slower))
     cluster.add_node(num_cpus=1, num_gpus=1)
-    process = sweeps.start(*SWEEP, faults=SLOW, RAY_ADDRESS=cluster.address)
+    process = sweeps.start(*SWEEP, faults=slower, RAY_ADDRESS=cluster.address)
     wait_for(lambda: sweeps.attempts("start"))
     cluster.add_node(num_cpus=1, num_gpus=1)
     _, errors = process.communicate(timeout=180)
