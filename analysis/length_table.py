@@ -25,9 +25,10 @@ def length_rows(
 ) -> list[dict[str, Any]]:
     """Return a row for each cell of these trials, with its accuracy in validation and at each tested length.
 
-    The accuracies are means over the seeds of the best learning rate. A column `settings` distinguishes cells of
-    one model and task. Rows are sorted by task, the most accurate model first. Models of a user's code are named with
-    their variant if `trials` has one of their trials, by id.
+    The accuracies are means over the seeds of the best learning rate. The column of validation is named by the trained
+    lengths if all cells share them, else "trained". A column `settings` distinguishes cells of one model and task. Rows
+    are sorted by task, the most accurate model first. Models of a user's code are named with their variant if `trials`
+    has one of their trials, by id.
     """
     cells: dict[str, list[Row]] = {}
     configs: dict[str, dict[str, Any]] = {}
@@ -44,22 +45,24 @@ def length_rows(
     texts = distinguish([(named[key], _settings(config)) for key, config in configs.items()])
     differences = dict(zip(configs, texts, strict=True))
     chosen = {key: rows_of_best_rate(rows) for key, rows in cells.items()}
+    ranges = {f"{config['min_inputs']}–{config['max_inputs']}" for config in configs.values()}
+    trained = ranges.pop() if len(ranges) == 1 else "trained"
     ordered = sorted(chosen, key=lambda key: (named[key][0], [-score for score in _rank(chosen[key])]))
     return [
         {"task": named[key][0], "model": named[key][1]}
         | ({"settings": differences[key]} if any(differences.values()) else {})
-        | {name: f"{value:.2f}" for name, value in _scores(chosen[key], configs[key]).items()}
+        | {
+            name: f"{value:.2f}"
+            for name, value in ({trained: _mean(chosen[key], "validation_accuracy")} | _curve(chosen[key])).items()
+        }
         for key in ordered
     ]
 
 
-def _scores(rows: Sequence[Row], config: Mapping[str, Any]) -> dict[str, float]:
-    """Return the mean accuracy over these rows by number of inputs; those trained on come first."""
+def _curve(rows: Sequence[Row]) -> dict[str, float]:
+    """Return the mean accuracy over these rows at each tested length."""
     curves = [{point["length"]: point["accuracy"] for point in row["length_curve"] or ()} for row in rows]
-    scores = {f"{config['min_inputs']}–{config['max_inputs']}": _mean(rows, "validation_accuracy")}
-    return scores | {
-        str(length): fmean(scored(curve.get(length)) for curve in curves) for length in max(curves, key=len)
-    }
+    return {str(length): fmean(scored(curve.get(length)) for curve in curves) for length in max(curves, key=len)}
 
 
 def _mean(rows: Sequence[Row], metric: str) -> float:

@@ -24,10 +24,13 @@ _RECORD_RULE = 40
 
 
 def print_rows(rows: Sequence[Mapping[str, Any]], title: str) -> None:
-    """Print rows of plain values. A cell in colour is rich's `Text`, justified to the right if it is a number."""
-    names = list(rows[0])
-    numbers = [any(_is_numeric(row[name]) for row in rows) for name in names]
-    table = TextTable(names, numbers, [[_cell(value) for value in row.values()] for row in rows])
+    """Print rows of plain values, which may lack some columns of others.
+
+    A cell in colour is rich's `Text`, justified to the right if it is a number.
+    """
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    numbers = [any(_is_numeric(row.get(name)) for row in rows) for name in names]
+    table = TextTable(names, numbers, [[_cell(row.get(name)) for name in names] for row in rows])
     click.secho(printable(title), bold=True)
     text = table.fitted(shutil.get_terminal_size().columns) if sys.stdout.isatty() else table.plain()
     click.echo(text, nl=False)

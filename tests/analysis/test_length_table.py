@@ -42,3 +42,15 @@ def test_cells_of_one_model_and_task_are_rows_of_their_own_with_the_settings_tha
         finish(store, dataclasses.replace(trial, steps=50), ood=0.3)
     rows = length_rows(store, store.done())
     assert [(row["settings"], row["500"]) for row in rows] == [("steps 100000", "0.90"), ("steps 50", "0.30")]
+
+
+def test_cells_trained_on_different_lengths_share_one_column_of_validation(tmp_path: Path) -> None:
+    store = Store.open(tmp_path / "runs")
+    first, *_ = trials()
+    finish(store, first, ood=0.9, validation=0.75)
+    finish(store, dataclasses.replace(first, min_inputs=10), ood=0.3, validation=0.5)
+    rows = length_rows(store, store.done())
+    assert sorted((row["settings"], row["trained"]) for row in rows) == [
+        ("min inputs 10", "0.50"),
+        ("min inputs 2", "0.75"),
+    ]

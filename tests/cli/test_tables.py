@@ -137,3 +137,12 @@ def test_a_terminal_shows_only_the_beginning_of_a_long_table():
     assert found[0] == "number  text"
     assert found[-1] == "   199  word"
     assert message == "800 more rows: use --output FILE or a pipe to get them all\n"
+
+
+def test_rows_may_lack_columns_of_other_rows(capsys):
+    print_rows([{"model": "rnn", "10": 1.0}, {"model": "lstm", "400": 0.5}], title="Accuracy")
+    assert [line.split() for line in capsys.readouterr().out.splitlines() if line[:1] in "rlm"] == [
+        ["model", "10", "400"],
+        ["rnn", "1", "–"],
+        ["lstm", "–", "0.5"],
+    ]

@@ -125,7 +125,7 @@ def test_a_sweep_of_ones_own_runs_while_terminals_come_and_go(outside: Outside):
     outside.signal("INT")
     _, errors = client.communicate(timeout=30)
     assert client.returncode == 130
-    assert f"orch logs --on {outside.file} --follow comes back to it" in errors
+    assert f"orch logs --on {outside.file} --follow shows it again" in errors
     assert "4 trials finished" in outside.orch("logs --follow")
     assert outside.rows() - before == asked_for(str(sweep), where)
     assert outside.orch("failures") == "no trial has failed\n"

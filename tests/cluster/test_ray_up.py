@@ -61,7 +61,7 @@ def checkpointed_on(store: str, host: str) -> str | None:
 
 
 def test_every_machine_runs_a_task_with_the_project_that_was_shipped_to_it(cluster: Cluster):
-    shipped = [[name, str(cluster.hosts.home(name) / "orch/orchestrator/__init__.py")] for name in cluster.members]
+    shipped = [[name, str(cluster.hosts.home(name) / "orch/src/orch/__init__.py")] for name in cluster.members]
     assert cluster.python(WHERE_AM_I) == shipped
     wait_for(lambda: "0.0/3.0 CPU" in cluster.hosts.run(cluster.hosts.head, "ray status 2> /dev/null"))
 
