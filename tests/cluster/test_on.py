@@ -16,6 +16,7 @@ from orch.planning.plan import make_plan
 from orch.running.lease import Lease
 from orch.running.provenance import COMMIT_VARIABLE
 from orch.store import Store
+from orch.usercode import read_sweeps
 from tests.cluster.conftest import Cluster
 from tests.cluster.hosts import ROOT
 from tests.engine.conftest import wait_for
@@ -73,7 +74,8 @@ class Outside:
 
 
 def asked_for(name: str, *where: str) -> Counter[str]:
-    return Counter(planned.id for planned in make_plan([name], "smoke", where, None).trials)
+    names, catalogue = read_sweeps([name])
+    return Counter(planned.id for planned in make_plan(names, "smoke", where, None, catalogue=catalogue).trials)
 
 
 @pytest.fixture(scope="module")
