@@ -48,7 +48,7 @@ def fill(store: Store) -> None:
     """Write all trials of the paper, then those that waited for best learning rates, then more seeds of main."""
     first = expand(["all"], PAPER, Results.none()).trials
     write(store, [each.trial for each in first.values()])
-    both = expand(["all"], PAPER, store.results()).trials
+    both = expand(["all"], PAPER, Results.of_table(store.read("trials"))).trials
     write(store, [each.trial for key, each in both.items() if key not in first])
     more = expand(["main"], dataclasses.replace(PAPER, seeds=(3, 4, 5)), Results.none()).trials
     write(store, [each.trial for each in more.values()][: TRIALS - len(both)])

@@ -20,8 +20,8 @@ def discard(where: tuple[str, ...], trial_ids: tuple[str, ...], reason: str, yes
     \b
     Example: orch discard --where model=mamba,modulus=5 --reason "wrong kernel"
     """
-    from orch.running.discard import trials_to_discard
     from orch.store import Store
+    from orch.store.matching import trials_to_discard
 
     if not where and not trial_ids:
         raise InvalidSettings(["name the results to withdraw: --where model=mamba, or --trial ID"])

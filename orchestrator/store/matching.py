@@ -6,8 +6,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from orch.core.errors import OrchError
+from orch.core.errors import InvalidSettings, OrchError, UnknownName
 from orch.store.columns import SCHEMAS
+from orch.store.store import Store
 from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
 from orch.sweeps.trial import Trial
 from orch.sweeps.where import Known, Settings, parse_where
@@ -32,6 +33,16 @@ def matching_trials(
     where = parse_where(conditions, known_settings(trials, definitions))
     rows = zip(trials["trial_id"].to_pylist(), trials["config"].to_pylist(), strict=True)
     return [key for key, config in rows if where.matches(_trial_or_settings(json.loads(config), definitions))]
+
+
+def trials_to_discard(store: Store, where: list[str], trial_ids: list[str]) -> list[str]:
+    """Return the ids of finished trials that meet every condition or are named."""
+    trials = store.read("trials")
+    finished = trials["trial_id"].to_pylist()
+    unknown = [trial_id for trial_id in trial_ids if trial_id not in finished]
+    if unknown:
+        raise InvalidSettings([str(UnknownName("result of trial", each, finished[:50])) for each in unknown])
+    return sorted({*trial_ids, *(matching_trials(where, trials) if where else ())})
 
 
 def _trial_or_settings(config: Mapping[str, Any], definitions: Definitions) -> Trial | Settings:

@@ -22,7 +22,6 @@ from orch.store.part_cache import PartCache
 from orch.store.schema_union import conform
 from orch.store.table_reader import TableReader
 from orch.sweeps.definitions import Definitions, PartType
-from orch.sweeps.selection import COLUMNS, Results, rows_by_id
 
 DEFAULT_STORE = "runs"
 
@@ -128,10 +127,6 @@ class Store:
     def done(self) -> set[str]:
         """Return the ids of the trials that have a result."""
         return set(self.read("trials", ("trial_id",))["trial_id"].to_pylist())
-
-    def results(self) -> Results:
-        """Return the finished trials for sweeps that depend on them; they are read when first needed."""
-        return Results(lambda: rows_by_id(self.read("trials", COLUMNS)) if self.exists() else {})
 
     def discard(self, trial_ids: Iterable[str], reason: str) -> int:
         """Withdraw every result of these trials, so that they count as not run. Return the number of trials withdrawn.
