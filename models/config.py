@@ -41,6 +41,9 @@ class ModelConfig:
     """Raise it whenever the same settings and seed would train to other numbers: it is part of a trial's id."""
     packs: ClassVar[bool] = False
     """True if stacked trials share every operation. If not, they take turns and a pack saves no time."""
+    holds_positions: ClassVar[bool] = True
+    """True if it keeps every position of a sequence in memory, and not only a state: it is evaluated on fewer samples
+    at once."""
     slow: ClassVar[bool] = False
     """True if it takes many times as long as other models of its width: small scales train fewer trials of it."""
     title: ClassVar[str] = ""
@@ -113,6 +116,13 @@ class ModelConfig:
         """
         return 2 * num_samples * num_tokens * self.num_parameters(vocabulary)
 
+    def sequential_positions(self, num_tokens: int) -> int:
+        """Number of positions of a recurrence that take as many calls as this model, for estimates.
+
+        A recurrence goes through its tokens one by one. A model that reads all of them at once makes few calls.
+        """
+        return num_tokens
+
     def problems(self) -> list[str]:
         """List everything wrong with these settings, each as a sentence that names the remedy."""
         if self.width < 1:
@@ -125,6 +135,7 @@ class BilinearFamilyConfig(ModelConfig):
     """h_t = N(A(x_t) h_{t-1} + c(x_t)), A linear in the embedding x, h_0 learned; the head reads h at [EOI]."""
 
     packs = True
+    holds_positions = False
     family = "Bilinear models"
 
     additive: str = setting("none", "what the recurrence adds: none, constant, input or input+constant")
@@ -190,6 +201,7 @@ class TokenRNNConfig(ModelConfig):
     """A recurrence in torch.nn's layout (two biases, no learned h_0) between an embedding and a head."""
 
     packs = True
+    holds_positions = False
     num_gates: ClassVar[int]
 
     def shapes(self, vocabulary: Vocabulary) -> dict[str, Shape]:

@@ -1,8 +1,8 @@
 """Base classes of networks. A network is K trials of one model, stacked side by side."""
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +12,7 @@ from orch.models.config import BilinearFamilyConfig, ModelConfig, Vocabulary
 from orch.models.recurrence import Normalisation
 from orch.models.token_table import Scratch, token_table
 
+M = TypeVar("M", bound=nn.Module)
 State = dict[str, Tensor]
 """Parameters of one trial by name, without the trial axis."""
 
@@ -93,6 +94,13 @@ def normal(shape: Sequence[int], deviation: float, generator: torch.Generator) -
     return torch.empty(*shape).normal_(0, deviation, generator=generator)
 
 
+def draw_like_torch(make: Callable[[], M], generator: torch.Generator) -> M:
+    """Make a module whose parameters torch draws from its global generator, seeded like `generator` for this call."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(generator.initial_seed())
+        return make()
+
+
 class BilinearFamily(Network):
     """Network with an embedding, a learned h_0, a bilinear recurrence (the subclass's `scan`) and a linear head."""
 
@@ -172,9 +180,7 @@ class PerTrial(Network):
 
     @classmethod
     def fresh(cls, config: Any, vocabulary: Vocabulary, generator: torch.Generator) -> State:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(generator.initial_seed())
-            module = cls.skeleton(config, vocabulary)
+        module = draw_like_torch(lambda: cls.skeleton(config, vocabulary), generator)
         return {name: parameter.detach() for name, parameter in module.named_parameters()}
 
     def train(self, mode: bool = True) -> "PerTrial":

@@ -19,6 +19,7 @@ class Config(LayeredConfig):
         "2": Look("#808080", "*", DASHED, filled=False),
         "": Look("#595959", "*"),
     }
+    packs = True
     small_settings = {"layers": 2, "heads": 2}
     own_learning_rates = {"laptop": (3e-4,)}
 
@@ -56,8 +57,13 @@ class Config(LayeredConfig):
 
     def forward_flops(self, vocabulary: Vocabulary, num_samples: int, num_tokens: int) -> int:
         H, positions = self.width, num_samples * num_tokens
-        per_layer = 2 * positions * 12 * H * H + 4 * positions * num_tokens * H
-        return self.layers * per_layer + 2 * positions * H * vocabulary.size
+        block = 2 * positions * 12 * H * H + 4 * positions * num_tokens * H
+        # The last block has keys and values at every position, and all else only at [EOI].
+        last = 2 * positions * 2 * H * H + 2 * num_samples * 10 * H * H + 4 * positions * H
+        return (self.layers - 1) * block + last + 2 * num_samples * H * vocabulary.size
+
+    def sequential_positions(self, num_tokens: int) -> int:
+        return 3 * self.layers + 1
 
     def problems(self) -> list[str]:
         found = LayeredConfig.problems(self)

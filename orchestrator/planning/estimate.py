@@ -70,7 +70,7 @@ def _rates(device: str) -> Rates:
 
 
 Pass = tuple[int, int]
-"""Operations and tokens of one forward pass."""
+"""Operations of one forward pass, and positions that it goes through one after the other."""
 
 
 def _seconds(costs: tuple[Pass, Pass, Pass, int], rates: Rates) -> tuple[float, float, float]:
@@ -88,7 +88,7 @@ def _costs(trial: Trial) -> tuple[Pass, Pass, Pass, int]:
 
     def forward(samples: int, inputs: int) -> Pass:
         tokens = trial.task.num_tokens(inputs)
-        return model.forward_flops(vocabulary, samples, tokens), tokens
+        return model.forward_flops(vocabulary, samples, tokens), model.sequential_positions(tokens)
 
     batch = min(trial.batch_size, trial.train_examples or trial.batch_size)
     tests = [forward(trial.test_samples, length) for length in trial.tested_lengths]

@@ -50,7 +50,7 @@ def speedup(trial: Trial, size: int, device: str = "cpu") -> float:
     if not model.packs:
         return 1.0
     pace, num_tokens = _pace(device), trial.task.num_tokens(trial.max_inputs)
-    calls = num_tokens * pace.per_position
+    calls = model.sequential_positions(num_tokens) * pace.per_position
     num_states = trial.batch_size * num_tokens * model.width
     # A training step takes about three forward passes.
     operations = 3 * model.forward_flops(vocabulary, trial.batch_size, num_tokens)

@@ -67,8 +67,8 @@ def _in_parts(batch: Batch, network: Network) -> Iterable[Batch]:
     num_tokens = batch.tokens_NT.shape[1]
     if batch.tokens_NT.device.type != "cpu":
         rows = max(64, _TOKENS_AT_ONCE // num_tokens)
-    elif network.config.packs:
-        rows = max(64, _STATES_IN_CACHE // network.num_trials)
+    elif network.config.holds_positions:
+        rows = max(8, _TOKENS_IN_CACHE // (num_tokens * network.num_trials))
     else:
-        rows = max(8, _TOKENS_IN_CACHE // num_tokens)
+        rows = max(64, _STATES_IN_CACHE // network.num_trials)
     return (Batch(*parts) for parts in zip(*(torch.split(part, rows) for part in batch), strict=True))

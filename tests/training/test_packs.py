@@ -89,9 +89,10 @@ NOT_LAUNCHED = {
     ),
     *("narrow", "new_empty", "permute", "reshape", "resize_", "resolve_conj", "resolve_neg", "result_type", "select"),
     *("slice", "split", "split_with_sizes", "squeeze", "t", "transpose", "unbind", "unflatten", "unsqueeze", "view"),
-    *("_reshape_alias", "_unsafe_view", "view_as"),
+    *("_reshape_alias", "_unsafe_view", "mT", "reshape_as", "view_as"),
+    *("_local_scalar_dense", "item"),  # fused Adam reads its step from each tensor on a CPU; on a GPU one kernel takes them all
 }
-"""They make a view or get memory: nothing runs on a device."""
+"""They make a view, get memory or read a number that the host has: nothing runs on a device."""
 
 
 def num_launches(trials: list[Trial]) -> int:
