@@ -90,7 +90,8 @@ NOT_LAUNCHED = {
     *("narrow", "new_empty", "permute", "reshape", "resize_", "resolve_conj", "resolve_neg", "result_type", "select"),
     *("slice", "split", "split_with_sizes", "squeeze", "t", "transpose", "unbind", "unflatten", "unsqueeze", "view"),
     *("_reshape_alias", "_unsafe_view", "mT", "reshape_as", "view_as"),
-    *("_local_scalar_dense", "item"),  # fused Adam reads its step from each tensor on a CPU; on a GPU one kernel takes them all
+    # Fused Adam reads its step from each tensor on a CPU. On a GPU one kernel takes all tensors.
+    *("_local_scalar_dense", "item"),
 }
 """They make a view, get memory or read a number that the host has: nothing runs on a device."""
 
