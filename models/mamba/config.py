@@ -19,6 +19,7 @@ class Config(LayeredConfig):
         "2": Look("#56B4E9", "h", DASHED, filled=False),
         "": Look("#2383B8", "h"),
     }
+    packs = True
     small_settings = {"layers": 2}
     own_learning_rates = {"laptop": (1e-3,)}
 
@@ -62,6 +63,9 @@ class Config(LayeredConfig):
         matmuls = H * 2 * I + I * (rank + 2 * N) + rank * I + I * H
         per_position = 2 * (self.layers * (matmuls + I * self.kernel_size + 4 * I * N) + H * vocabulary.size)
         return num_samples * num_tokens * per_position
+
+    def sequential_positions(self, num_tokens: int) -> int:
+        return num_tokens * self.layers
 
     def problems(self) -> list[str]:
         found = LayeredConfig.problems(self)

@@ -3,12 +3,12 @@
     u, z = W_in norm(x);   x' = silu(conv(u));   (δ, B, C) = W_x x';   Δ = softplus(W_Δ δ + b_Δ)
     h_t = exp(Δ_t A) h_{t-1} + Δ_t B_t x'_t;   y_t = C_t h_t + D x'_t;   x + W_out (y silu(z))
 
-Layers follow one another; logits = E norm(x) with E the tied embedding. Shapes beyond the package's: I inner channels,
-N entries of state per channel. Time comes first, so that one position of all samples is contiguous.
+Layers follow one another; logits = E norm(x) with E the tied embedding. All trials of a stack share every product.
+Shapes beyond the package's: I inner channels, N entries of state per channel, P positions of one trial, T x B of them.
+Time comes before samples, so that one position of all samples is contiguous.
 """
 
 import math
-from types import EllipsisType
 from typing import cast
 
 import torch
@@ -18,7 +18,8 @@ from torch.nn import functional as F
 from orch.models.config import Vocabulary
 from orch.models.mamba.config import Config
 from orch.models.mamba.scan import convolve, scan
-from orch.models.network import PerTrial
+from orch.models.network import Network as StackedNetwork
+from orch.models.network import State, draw_like_torch
 
 NORM_EPSILON = 1e-5
 INITIAL_DEVIATION = 0.1
@@ -27,17 +28,97 @@ TIME_STEPS = (0.001, 0.1)
 POSITIONS_AT_ONCE = 1 << 13
 """Number of positions to evaluate at once on a CPU. More would make the system allocate every intermediate result."""
 
-Places = tuple[Tensor, Tensor] | EllipsisType
-"""An index into (T, B): one place per sample, or all of them."""
+
+class Network(StackedNetwork):
+    config: Config
+
+    @classmethod
+    def fresh(cls, config: Config, vocabulary: Vocabulary, generator: torch.Generator) -> State:
+        module = draw_like_torch(lambda: _Parameters(config, vocabulary), generator)
+        return {name: parameter.detach() for name, parameter in module.named_parameters()}
+
+    def forward(self, tokens_KBT: Tensor, end_KB: Tensor) -> Tensor:
+        # Padding has no embedding. Any token will do, because a causal model cannot see what follows [EOI].
+        readable_KBT = tokens_KBT.clamp(max=self.vocabulary.readable - 1)
+        if torch.is_grad_enabled() or tokens_KBT.is_cuda:
+            return self._answer(readable_KBT, end_KB)
+        K, _, T = tokens_KBT.shape
+        num_samples = max(POSITIONS_AT_ONCE // (K * T), 1)
+        parts = (torch.split(each, num_samples, dim=1) for each in (readable_KBT, end_KB))
+        return torch.cat(list(map(self._answer, *parts)), dim=1)
+
+    def _answer(self, tokens_KBT: Tensor, end_KB: Tensor) -> Tensor:
+        (K, B, T), H = tokens_KBT.shape, self.config.width
+        E_KVH = self["backbone.embeddings.weight"]
+        trials_K = torch.arange(K, device=tokens_KBT.device)
+        rows_KTB = tokens_KBT.mT + (trials_K * self.vocabulary.size)[:, None, None]
+        # The place of each sample's [EOI] among all positions of all trials.
+        places_N = (torch.arange(B, device=end_KB.device) + B * (end_KB + T * trials_K[:, None])).reshape(-1)
+        x_KPH = F.embedding(rows_KTB, E_KVH.flatten(0, 1)).flatten(1, 2)
+        for layer in range(self.config.layers):
+            # The vocabulary is tiny: the first block enters once per token, not once per position.
+            if layer == 0:
+                u_KTBI = F.embedding(rows_KTB, self._enter(layer, E_KVH).flatten(0, 1))
+            else:
+                u_KTBI = self._enter(layer, x_KPH).view(K, T, B, -1)
+            y_KPI, x_KPI = self._mix(layer, u_KTBI)
+            if layer == self.config.layers - 1:  # only the head reads the last block, and only at [EOI]
+                at_end = (each.flatten(0, 1).index_select(0, places_N) for each in (x_KPH, y_KPI, x_KPI))
+                x_KPH, y_KPI, x_KPI = (each.view(K, B, -1) for each in at_end)
+            y_KPI = torch.addcmul(y_KPI, self._of(layer, "mixer.D")[:, None], x_KPI)
+            z_KPI = torch.bmm(self._norm(layer, x_KPH), self._of(layer, "mixer.in_proj.weight").chunk(2, dim=1)[1].mT)
+            x_KPH = x_KPH + torch.bmm(y_KPI * F.silu(z_KPI), self._of(layer, "mixer.out_proj.weight").mT)
+        normed_KBH = F.rms_norm(x_KPH, (H,), eps=NORM_EPSILON) * self["backbone.norm_f.weight"][:, None]
+        return torch.bmm(normed_KBH, E_KVH.mT)
+
+    def _of(self, layer: int, name: str) -> Tensor:
+        return self[f"backbone.layers.{layer}.{name}"]
+
+    def _norm(self, layer: int, x_KPH: Tensor) -> Tensor:
+        return F.rms_norm(x_KPH, x_KPH.shape[-1:], eps=NORM_EPSILON) * self._of(layer, "norm.weight")[:, None]
+
+    def _enter(self, layer: int, x_KPH: Tensor) -> Tensor:
+        """Return u, which depends on each position alone."""
+        return torch.bmm(self._norm(layer, x_KPH), self._of(layer, "mixer.in_proj.weight").chunk(2, dim=1)[0].mT)
+
+    def _mix(self, layer: int, u_KTBI: Tensor) -> tuple[Tensor, Tensor]:
+        """Return y without its skip connection, and x', at every position: (K, P, I) each."""
+        rank, N = self.config.time_step_rank, self.config.state_size
+        x_KTBI = convolve(u_KTBI, self._of(layer, "mixer.conv1d.weight"), self._of(layer, "mixer.conv1d.bias"))
+        x_KPI = x_KTBI.flatten(1, 2)
+        projected = torch.bmm(x_KPI, self._of(layer, "mixer.x_proj.weight").mT)
+        step, B_KPN, C_KPN = torch.split(projected, [rank, N, N], dim=-1)
+        bias_KI, weight_KIr = (self._of(layer, f"mixer.dt_proj.{name}") for name in ("bias", "weight"))
+        delta_KPI = F.softplus(torch.baddbmm(bias_KI[:, None], step, weight_KIr.mT))
+        inputs = (torch.unflatten(each, 1, x_KTBI.shape[1:3]) for each in (delta_KPI, B_KPN, C_KPN))
+        delta_KTBI, B_KTBN, C_KTBN = inputs
+        y_KTBI = scan(x_KTBI, delta_KTBI, self._of(layer, "mixer.A_log"), B_KTBN, C_KTBN)
+        return y_KTBI.flatten(1, 2), x_KPI
+
+
+class _Parameters(nn.Module):
+    """Initial parameters of one trial, in the names of transformers."""
+
+    def __init__(self, config: Config, vocabulary: Vocabulary):
+        super().__init__()
+        self.backbone = nn.Module()
+        self.backbone.embeddings = nn.Embedding(vocabulary.size, config.width)
+        nn.init.normal_(self.backbone.embeddings.weight, 0, INITIAL_DEVIATION)
+        self.backbone.layers = nn.ModuleList(_Block(config) for _ in range(config.layers))
+        self.backbone.norm_f = _Norm(config.width)
+
+
+class _Block(nn.Module):
+    def __init__(self, config: Config):
+        super().__init__()
+        self.norm = _Norm(config.width)
+        self.mixer = _Mixer(config)
 
 
 class _Norm(nn.Module):
     def __init__(self, width: int):
         super().__init__()
         self.weight = nn.Parameter(torch.ones(width))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return F.rms_norm(x, self.weight.shape, self.weight, NORM_EPSILON)
 
 
 class _Mixer(nn.Module):
@@ -62,72 +143,3 @@ class _Mixer(nn.Module):
         self.dt_proj.weight.uniform_(-(rank**-0.5), rank**-0.5)
         delta_I = self.dt_proj.bias.uniform_(*map(math.log, TIME_STEPS)).exp()
         self.dt_proj.bias.copy_(delta_I.expm1().log())  # the inverse of softplus
-
-    def forward(self, u_TBI: Tensor, places: Places) -> Tensor:
-        """Return y at these places."""
-        x_TBI = convolve(u_TBI, self.conv1d.weight, cast(Tensor, self.conv1d.bias))
-        N = self.A_log.shape[1]
-        step, B_TBN, C_TBN = self.x_proj(x_TBI).split([self.dt_proj.in_features, N, N], dim=-1)
-        delta_TBI = F.softplus(self.dt_proj(step))
-        y_TBI = scan(x_TBI, delta_TBI, self.A_log, B_TBN, C_TBN)
-        return torch.addcmul(y_TBI[places], self.D, x_TBI[places])
-
-
-class _Block(nn.Module):
-    def __init__(self, config: Config):
-        super().__init__()
-        self.norm = _Norm(config.width)
-        self.mixer = _Mixer(config)
-
-    def enter(self, x: Tensor) -> Tensor:
-        """Return u, which depends on each position alone."""
-        return F.linear(self.norm(x), self.mixer.in_proj.weight.chunk(2)[0])
-
-    def forward(self, x_TBD: Tensor, u_TBI: Tensor, places: Places) -> Tensor:
-        """Return the block's output at these places."""
-        y, x = self.mixer(u_TBI, places), x_TBD[places]
-        z = F.linear(self.norm(x), self.mixer.in_proj.weight.chunk(2)[1])
-        output: Tensor = x + self.mixer.out_proj(y * F.silu(z))
-        return output
-
-
-class _Backbone(nn.Module):
-    def __init__(self, config: Config, vocabulary: Vocabulary):
-        super().__init__()
-        self.embeddings = nn.Embedding(vocabulary.size, config.width)
-        nn.init.normal_(self.embeddings.weight, 0, INITIAL_DEVIATION)
-        self.layers = nn.ModuleList(_Block(config) for _ in range(config.layers))
-        self.norm_f = _Norm(config.width)
-
-    def forward(self, tokens_TB: Tensor, places: Places) -> Tensor:
-        x_TBD = self.embeddings(tokens_TB)
-        blocks = cast(list[_Block], list(self.layers))
-        for layer, block in enumerate(blocks, 1):
-            # The vocabulary is tiny: the first block enters once per token, not once per position.
-            u_TBI = block.enter(x_TBD) if layer > 1 else F.embedding(tokens_TB, block.enter(self.embeddings.weight))
-            # Only the head reads the last block, and only at [EOI].
-            x_TBD = block(x_TBD, u_TBI, places if layer == len(blocks) else ...)
-        output: Tensor = self.norm_f(x_TBD)
-        return output
-
-
-class _Mamba(nn.Module):
-    def __init__(self, config: Config, vocabulary: Vocabulary):
-        super().__init__()
-        self.backbone = _Backbone(config, vocabulary)
-
-    def forward(self, tokens_BT: Tensor, end_B: Tensor) -> Tensor:
-        if torch.is_grad_enabled() or tokens_BT.is_cuda:
-            return self._answer(tokens_BT, end_B)
-        num_samples = max(POSITIONS_AT_ONCE // tokens_BT.shape[1], 1)
-        return torch.cat(list(map(self._answer, torch.split(tokens_BT, num_samples), torch.split(end_B, num_samples))))
-
-    def _answer(self, tokens_BT: Tensor, end_B: Tensor) -> Tensor:
-        places = end_B, torch.arange(len(end_B), device=end_B.device)
-        return F.linear(self.backbone(tokens_BT.T, places), self.backbone.embeddings.weight)
-
-
-class Network(PerTrial):
-    @classmethod
-    def skeleton(cls, config: Config, vocabulary: Vocabulary) -> nn.Module:
-        return _Mamba(config, vocabulary)

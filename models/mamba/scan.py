@@ -7,8 +7,9 @@ The scan is fast on a CPU for four reasons. It treats a few samples at a time, s
 States are laid out (N, I), so that every operation runs along the long axis. It uses exp2, which torch computes three
 times as fast as exp. And backward computes the states again, which takes less time than to fetch them from memory.
 
-On CUDA the kernels of `mamba_ssm` and `causal_conv1d` run instead where both are installed (unmeasured). Suffixes of
-names are shapes, as in `network.py`; J is the width of the convolution.
+On CUDA the kernels of `mamba_ssm` and `causal_conv1d` run instead where both are installed (unmeasured): the trials of
+a stack are groups of channels, which both kernels treat separately, so one launch serves all of them. Suffixes of names
+are shapes, as in `network.py`; J is the width of the convolution.
 """
 
 import functools
@@ -33,24 +34,26 @@ def kernel(device: torch.device | str) -> str:
     return "mamba_ssm" if torch.device(device).type == "cuda" and _kernels() else "orch"
 
 
-def convolve(u_TBI: Tensor, weight_I1J: Tensor, bias_I: Tensor) -> Tensor:
-    """Convolve each channel along time and apply silu: (T, B, I)."""
-    kernels = _kernels_for(u_TBI)
-    if kernels and 2 <= weight_I1J.shape[2] <= 4:  # the only sizes that the kernel supports
+def convolve(u_KTBI: Tensor, weight_KI1J: Tensor, bias_KI: Tensor) -> Tensor:
+    """Convolve each channel along time and apply silu: (K, T, B, I)."""
+    kernels = _kernels_for(u_KTBI)
+    if kernels and 2 <= weight_KI1J.shape[3] <= 4:  # the only sizes that the kernel supports
         _, convolve_BIT = kernels
-        return convolve_BIT(_time_last(u_TBI), weight_I1J[:, 0], bias_I, activation="silu").permute(2, 0, 1)
-    x_TBI = apply_function(_Convolution, u_TBI, weight_I1J, bias_I)
-    return F.silu(x_TBI, inplace=not torch.is_grad_enabled())
+        x_BIT = convolve_BIT(_channels(u_KTBI), weight_KI1J.flatten(0, 2), bias_KI.flatten(), activation="silu")
+        return _positions(x_BIT, len(u_KTBI))
+    x_KTBI = apply_function(_Convolution, u_KTBI, weight_KI1J, bias_KI)
+    return F.silu(x_KTBI, inplace=not torch.is_grad_enabled())
 
 
-def scan(x_TBI: Tensor, delta_TBI: Tensor, A_log_IN: Tensor, B_TBN: Tensor, C_TBN: Tensor) -> Tensor:
-    """Run the selective scan and return y, (T, B, I)."""
-    kernels = _kernels_for(x_TBI)
+def scan(x_KTBI: Tensor, delta_KTBI: Tensor, A_log_KIN: Tensor, B_KTBN: Tensor, C_KTBN: Tensor) -> Tensor:
+    """Run the selective scan and return y, (K, T, B, I)."""
+    kernels = _kernels_for(x_KTBI)
     if kernels:
         scan_BIT, _ = kernels
-        inputs = _time_last(x_TBI), _time_last(delta_TBI), -A_log_IN.exp(), _time_last(B_TBN), _time_last(C_TBN)
-        return scan_BIT(*inputs).permute(2, 0, 1)
-    return apply_function(_Scan, x_TBI, delta_TBI, A_log_IN, B_TBN, C_TBN)
+        groups = (each.permute(2, 0, 3, 1).contiguous() for each in (B_KTBN, C_KTBN))  # (B, K, N, T)
+        y_BIT = scan_BIT(_channels(x_KTBI), _channels(delta_KTBI), -A_log_KIN.exp().flatten(0, 1), *groups)
+        return _positions(y_BIT, len(x_KTBI))
+    return apply_function(_Scan, x_KTBI, delta_KTBI, A_log_KIN, B_KTBN, C_KTBN)
 
 
 @functools.cache
@@ -67,100 +70,146 @@ def _kernels_for(x: Tensor) -> tuple[Callable[..., Tensor], Callable[..., Tensor
     return _kernels() if x.is_cuda and x.dtype != torch.float64 else None
 
 
-def _time_last(x_TBI: Tensor) -> Tensor:
-    return x_TBI.permute(1, 2, 0).contiguous()
+def _channels(x_KTBI: Tensor) -> Tensor:
+    """Return (B, K x I, T), which the CUDA kernels take."""
+    return x_KTBI.permute(2, 0, 3, 1).flatten(1, 2).contiguous()
+
+
+def _positions(x_BIT: Tensor, num_trials: int) -> Tensor:
+    """Return (K, T, B, I): the inverse of `_channels`."""
+    return torch.unflatten(x_BIT, 1, (num_trials, -1)).permute(1, 3, 0, 2)
 
 
 class _Convolution(torch.autograd.Function):
     """The convolution as shifted multiplications, several times as fast as torch's grouped convolution on a CPU."""
 
     @staticmethod
-    def forward(ctx: Any, u_TBI: Tensor, weight_I1J: Tensor, bias_I: Tensor) -> Tensor:
-        weight_JI = weight_I1J[:, 0].T.flip(0).contiguous()  # by lag
-        ctx.save_for_backward(u_TBI, weight_JI)
-        x_TBI = torch.addcmul(bias_I, u_TBI, weight_JI[0])
-        for lag in range(1, min(len(weight_JI), len(u_TBI))):
-            x_TBI[lag:].addcmul_(u_TBI[:-lag], weight_JI[lag])
-        return x_TBI
+    def forward(ctx: Any, u_KTBI: Tensor, weight_KI1J: Tensor, bias_KI: Tensor) -> Tensor:
+        weight_JKI = weight_KI1J[:, :, 0].permute(2, 0, 1).flip(0)[:, :, None, None].contiguous()  # by lag
+        ctx.save_for_backward(u_KTBI, weight_JKI)
+        x_KTBI = torch.addcmul(bias_KI[:, None, None], u_KTBI, weight_JKI[0])
+        for lag in range(1, min(len(weight_JKI), u_KTBI.shape[1])):
+            x_KTBI[:, lag:].addcmul_(u_KTBI[:, :-lag], weight_JKI[lag])
+        return x_KTBI
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, g_TBI: Tensor) -> tuple[Tensor, ...]:
-        u_TBI, weight_JI = ctx.saved_tensors
-        g_u_TBI = g_TBI * weight_JI[0]
-        g_weight_JI = torch.zeros_like(weight_JI)
-        g_weight_JI[0] = (g_TBI * u_TBI).sum((0, 1))
-        for lag in range(1, min(len(weight_JI), len(u_TBI))):
-            g_u_TBI[:-lag].addcmul_(g_TBI[lag:], weight_JI[lag])
-            g_weight_JI[lag] = (g_TBI[lag:] * u_TBI[:-lag]).sum((0, 1))
-        return g_u_TBI, g_weight_JI.flip(0).T[:, None], g_TBI.sum((0, 1))
+    def backward(ctx: Any, g_KTBI: Tensor) -> tuple[Tensor, ...]:
+        u_KTBI, weight_JKI = ctx.saved_tensors
+        g_u_KTBI = g_KTBI * weight_JKI[0]
+        g_weight_JKI = g_KTBI.new_zeros(len(weight_JKI), len(u_KTBI), u_KTBI.shape[3])
+        g_weight_JKI[0] = _sum_positions(g_KTBI * u_KTBI)
+        for lag in range(1, min(len(weight_JKI), u_KTBI.shape[1])):
+            g_u_KTBI[:, :-lag].addcmul_(g_KTBI[:, lag:], weight_JKI[lag])
+            g_weight_JKI[lag] = _sum_positions(g_KTBI[:, lag:] * u_KTBI[:, :-lag])
+        return g_u_KTBI, g_weight_JKI.flip(0).permute(1, 2, 0)[:, :, None], _sum_positions(g_KTBI)
+
+
+def _sum_positions(x_KTBI: Tensor) -> Tensor:
+    """Sum over time and samples, trial by trial, so that the order of a trial's sum does not depend on the others."""
+    return torch.stack([x_TBI.flatten(0, 1).sum(0) for x_TBI in x_KTBI])
 
 
 class _Scan(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x_TBI: Tensor, delta_TBI: Tensor, A_log_IN: Tensor, B_TBN: Tensor, C_TBN: Tensor) -> Tensor:
-        ctx.save_for_backward(x_TBI, delta_TBI, A_log_IN, B_TBN, C_TBN)
-        rate_NI = _decay(A_log_IN) / math.log(2)
-        y_TBI = torch.empty_like(x_TBI)
-        for some in _pieces(x_TBI, STATES_AT_ONCE // A_log_IN.numel()):
-            delta = delta_TBI[:, some, None]
-            drive = delta * x_TBI[:, some, None]
-            B, C, y = B_TBN[:, some, :, None], C_TBN[:, some, None], y_TBI[:, some, None]
-            h_BNI = x_TBI.new_zeros(delta.shape[1], *rate_NI.shape)
-            factor_BNI = torch.empty_like(h_BNI)
-            for delta_t, drive_t, B_t, C_t, y_t in zip(delta, drive, B, C, y, strict=True):
-                torch.exp2(torch.mul(rate_NI, delta_t, out=factor_BNI), out=factor_BNI)
-                h_BNI.mul_(factor_BNI).addcmul_(B_t, drive_t)
-                torch.bmm(C_t, h_BNI, out=y_t)
-        return y_TBI
+    def forward(
+        ctx: Any, x_KTBI: Tensor, delta_KTBI: Tensor, A_log_KIN: Tensor, B_KTBN: Tensor, C_KTBN: Tensor
+    ) -> Tensor:
+        inputs = x_KTBI, delta_KTBI, A_log_KIN, B_KTBN, C_KTBN
+        ctx.save_for_backward(*inputs)
+        y_KTBI = torch.empty_like(x_KTBI)
+        for some in _trials_at_once(x_KTBI):
+            _scan_forward(*(each[some] for each in (*inputs, y_KTBI)))
+        return y_KTBI
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, g_TBI: Tensor) -> tuple[Tensor, ...]:
-        x_TBI, delta_TBI, A_log_IN, B_TBN, C_TBN = ctx.saved_tensors
-        T = len(x_TBI)
-        A_NI = _decay(A_log_IN)
-        rate_NI = A_NI / math.log(2)
-        g_x_TBI, g_delta_TBI, g_B_TBN, g_C_TBN = map(torch.empty_like, (x_TBI, delta_TBI, B_TBN, C_TBN))
-        g_A_log_NI = torch.zeros_like(A_NI)
-        pieces = _pieces(x_TBI, STATES_KEPT_AT_ONCE // (T * A_log_IN.numel()))
-        buffers = x_TBI.new_empty(3, T * pieces[0].stop, *A_NI.shape)
-        for some in pieces:
-            x, delta, B, C, g = (whole[:, some] for whole in (x_TBI, delta_TBI, B_TBN, C_TBN, g_TBI))
-            P = T * x.shape[1]
-            factor_PNI, h_PNI, g_h_PNI = buffers[:, :P].unbind()
-            factor, h, g_h = (each.view(T, -1, *A_NI.shape) for each in (factor_PNI, h_PNI, g_h_PNI))
-
-            torch.exp2(torch.mul(rate_NI, delta[:, :, None], out=factor), out=factor)
-            drive = delta * x
-            torch.mul(B[..., None], drive[:, :, None], out=h)
-            for h_t, factor_t, h_before in zip(h[1:], factor[1:], h, strict=False):
-                h_t.addcmul_(factor_t, h_before)
-
-            # Afterwards `g_h` holds the gradients at h_t, and `factor` what they pass on to h_{t-1}.
-            torch.mul(C[..., None], g[:, :, None], out=g_h)
-            for t in range(T - 1, 0, -1):
-                g_h[t - 1].add_(factor[t].mul_(g_h[t]))
-            # The gradient at Δ_t A, times A: summed over N it is Δ's, and times Δ it is A_log's.
-            g_decay = factor[1:].mul_(h[:-1]).mul_(A_NI)
-
-            g_C_TBN[:, some] = torch.bmm(g.reshape(P, 1, -1), h_PNI.mT).view_as(C)
-            g_B_TBN[:, some] = torch.bmm(drive.view(P, 1, -1), g_h_PNI.mT).view_as(B)
-            g_drive = torch.bmm(B.reshape(P, 1, -1), g_h_PNI).view_as(x)
-            torch.mul(g_drive, delta, out=g_x_TBI[:, some])
-            g_drive.mul_(x)[1:].add_(g_decay.sum(2))
-            g_delta_TBI[:, some] = g_drive
-            g_A_log_NI += g_decay.mul_(delta[1:, :, None]).flatten(0, 1).sum(0)
-        return g_x_TBI, g_delta_TBI, g_A_log_NI.T, g_B_TBN, g_C_TBN
+    def backward(ctx: Any, g_KTBI: Tensor) -> tuple[Tensor, ...]:
+        gradients = tuple(map(torch.empty_like, ctx.saved_tensors))
+        for some in _trials_at_once(g_KTBI):
+            _scan_backward(*(each[some] for each in (g_KTBI, *ctx.saved_tensors, *gradients)))
+        return gradients
 
 
-def _decay(A_log_IN: Tensor) -> Tensor:
+def _scan_forward(
+    x_KTBI: Tensor, delta_KTBI: Tensor, A_log_KIN: Tensor, B_KTBN: Tensor, C_KTBN: Tensor, y_KTBI: Tensor
+) -> None:
+    """Write y."""
+    rate_K1NI = _decay(A_log_KIN)[:, None] / math.log(2)
+    for some in _pieces(x_KTBI, STATES_AT_ONCE // A_log_KIN.numel()):
+        delta_KTb1I = delta_KTBI[:, :, some, None]
+        drive_KTb1I = delta_KTb1I * x_KTBI[:, :, some, None]
+        B_KTbN1, C_KTb1N = B_KTBN[:, :, some, :, None], C_KTBN[:, :, some, None]
+        h_KbNI = x_KTBI.new_zeros(len(x_KTBI), delta_KTb1I.shape[2], *rate_K1NI.shape[2:])
+        factor_KbNI = torch.empty_like(h_KbNI)
+        for t in range(x_KTBI.shape[1]):
+            torch.exp2(torch.mul(rate_K1NI, delta_KTb1I[:, t], out=factor_KbNI), out=factor_KbNI)
+            h_KbNI.mul_(factor_KbNI).addcmul_(B_KTbN1[:, t], drive_KTb1I[:, t])
+            y_KTBI[:, t, some] = torch.matmul(C_KTb1N[:, t], h_KbNI)[:, :, 0]
+
+
+def _scan_backward(
+    g_KTBI: Tensor,
+    x_KTBI: Tensor,
+    delta_KTBI: Tensor,
+    A_log_KIN: Tensor,
+    B_KTBN: Tensor,
+    C_KTBN: Tensor,
+    g_x_KTBI: Tensor,
+    g_delta_KTBI: Tensor,
+    g_A_log_KIN: Tensor,
+    g_B_KTBN: Tensor,
+    g_C_KTBN: Tensor,
+) -> None:
+    """Write the gradients, given that of y."""
+    K, T = x_KTBI.shape[:2]
+    A_KNI = _decay(A_log_KIN)
+    rate_K11NI = A_KNI[:, None, None] / math.log(2)
+    g_A_log_KNI = torch.zeros_like(A_KNI)
+    pieces = _pieces(x_KTBI, STATES_KEPT_AT_ONCE // (T * A_log_KIN.numel()))
+    buffers = x_KTBI.new_empty(3, K * T * pieces[0].stop, *A_KNI.shape[1:])
+    for some in pieces:
+        x, delta, B, C, g = (whole[:, :, some] for whole in (x_KTBI, delta_KTBI, B_KTBN, C_KTBN, g_KTBI))
+        P = K * T * x.shape[2]
+        factor_PNI, h_PNI, g_h_PNI = buffers[:, :P].unbind()
+        factor, h, g_h = (each.view(K, T, -1, *A_KNI.shape[1:]) for each in (factor_PNI, h_PNI, g_h_PNI))
+
+        torch.exp2(torch.mul(rate_K11NI, delta[:, :, :, None], out=factor), out=factor)
+        drive = delta * x
+        torch.mul(B[..., None], drive[:, :, :, None], out=h)
+        for t in range(1, T):
+            h[:, t].addcmul_(factor[:, t], h[:, t - 1])
+
+        # Afterwards `g_h` holds the gradients at h_t, and `factor` what they pass on to h_{t-1}.
+        torch.mul(C[..., None], g[:, :, :, None], out=g_h)
+        for t in range(T - 1, 0, -1):
+            g_h[:, t - 1].add_(factor[:, t].mul_(g_h[:, t]))
+        # The gradient at Δ_t A, times A: summed over N it is Δ's, and times Δ it is A_log's.
+        g_decay = factor[:, 1:].mul_(h[:, :-1]).mul_(A_KNI[:, None, None])
+
+        g_C_KTBN[:, :, some] = torch.bmm(g.reshape(P, 1, -1), h_PNI.mT).view_as(C)
+        g_B_KTBN[:, :, some] = torch.bmm(drive.reshape(P, 1, -1), g_h_PNI.mT).view_as(B)
+        g_drive = torch.bmm(B.reshape(P, 1, -1), g_h_PNI).view_as(x)
+        torch.mul(g_drive, delta, out=g_x_KTBI[:, :, some])
+        g_drive.mul_(x)[:, 1:].add_(g_decay.sum(3))
+        g_delta_KTBI[:, :, some] = g_drive
+        g_A_log_KNI += g_decay.mul_(delta[:, 1:, :, None]).flatten(1, 2).sum(1)
+    g_A_log_KIN.copy_(g_A_log_KNI.mT)
+
+
+def _decay(A_log_KIN: Tensor) -> Tensor:
     """Return A, laid out like the states."""
-    return A_log_IN.exp().neg_().T.contiguous()
+    return A_log_KIN.exp().neg_().mT.contiguous()
 
 
-def _pieces(x_TBI: Tensor, num_samples: int) -> list[slice]:
+def _trials_at_once(x_KTBI: Tensor) -> list[slice]:
+    """Return the groups of trials to treat together: all of them on a GPU, one by one where a cache is to be used."""
+    K = len(x_KTBI)
+    return [slice(0, K)] if x_KTBI.device.type != "cpu" else [slice(trial, trial + 1) for trial in range(K)]
+
+
+def _pieces(x_KTBI: Tensor, num_samples: int) -> list[slice]:
     """Return the groups of samples to treat together: all of them on a GPU, which is faster there."""
-    B = x_TBI.shape[1]
-    size = B if x_TBI.is_cuda else min(max(num_samples, 1), B)
+    B = x_KTBI.shape[2]
+    size = B if x_KTBI.device.type != "cpu" else min(max(num_samples, 1), B)
     return [slice(first, first + size) for first in range(0, B, size)]

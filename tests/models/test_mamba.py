@@ -156,7 +156,7 @@ def test_a_stack_of_trials_gives_each_its_own_logits_and_gradients():
 def scan_inputs(num_tokens: int = 5) -> list[Tensor]:
     T, B, I, N = num_tokens, 3, 4, 2  # noqa: E741
     generator = torch.Generator().manual_seed(3)
-    shapes = [(T, B, I), (T, B, I), (I, N), (T, B, N), (T, B, N)]
+    shapes = [(2, T, B, I), (2, T, B, I), (2, I, N), (2, T, B, N), (2, T, B, N)]
     inputs = [torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes]
     inputs[1] = inputs[1].abs()
     return [each.requires_grad_() for each in inputs]
@@ -166,37 +166,39 @@ def scan_inputs(num_tokens: int = 5) -> list[Tensor]:
 @pytest.mark.parametrize("num_samples", [1, 2, 3])
 def test_the_gradient_of_the_scan_is_right_however_samples_are_divided(num_samples, num_tokens, monkeypatch):
     inputs = scan_inputs(num_tokens)
-    monkeypatch.setattr(scan, "STATES_AT_ONCE", num_samples * inputs[2].numel())
-    monkeypatch.setattr(scan, "STATES_KEPT_AT_ONCE", num_samples * inputs[2].numel() * len(inputs[0]))
+    monkeypatch.setattr(scan, "STATES_AT_ONCE", num_samples * inputs[2][0].numel())
+    monkeypatch.setattr(scan, "STATES_KEPT_AT_ONCE", num_samples * inputs[2][0].numel() * num_tokens)
     assert torch.autograd.gradcheck(scan.scan, inputs)
 
 
 def test_the_scan_is_the_recurrence_written_out():
-    x_TBI, delta_TBI, A_log_IN, B_TBN, C_TBN = inputs = scan_inputs()
+    inputs = scan_inputs()
+    x_TBI, delta_TBI, A_log_IN, B_TBN, C_TBN = (each[1] for each in inputs)
     h_BIN, expected = torch.zeros(x_TBI.shape[1], *A_log_IN.shape), []
     for x, delta, B, C in zip(x_TBI, delta_TBI, B_TBN, C_TBN, strict=True):
         h_BIN = torch.exp(-delta[..., None] * A_log_IN.exp()) * h_BIN + (delta * x)[..., None] * B[:, None]
         expected.append((h_BIN * C[:, None]).sum(-1))
-    assert_close(scan.scan(*inputs), torch.stack(expected), "y", 1e-12)
+    assert_close(scan.scan(*inputs)[1], torch.stack(expected), "y", 1e-12)
 
 
 @pytest.mark.parametrize("num_tokens", [1, 3, 6])
 def test_the_convolution_and_its_gradient_are_right_even_when_longer_than_the_sequence(num_tokens):
     generator = torch.Generator().manual_seed(4)
-    shapes = [(num_tokens, 2, 3), (3, 1, 4), (3,)]
+    shapes = [(2, num_tokens, 2, 3), (2, 3, 1, 4), (2, 3)]
     inputs = [torch.randn(s, generator=generator, dtype=torch.float64, requires_grad=True) for s in shapes]
-    u_TBI, weight_I1J, bias_I = inputs
+    u_TBI, weight_I1J, bias_I = (each[1] for each in inputs)
     expected_BIT = conv1d(u_TBI.permute(1, 2, 0), weight_I1J, bias_I, padding=3, groups=3)[..., :num_tokens]
-    assert_close(scan.convolve(*inputs), silu(expected_BIT.permute(2, 0, 1)), "x", 1e-12)
+    assert_close(scan.convolve(*inputs)[1], silu(expected_BIT.permute(2, 0, 1)), "x", 1e-12)
     assert torch.autograd.gradcheck(scan.convolve, inputs)
 
 
-def test_the_cuda_packages_are_called_as_documented(monkeypatch):
+def test_the_cuda_packages_are_called_as_documented_with_trials_as_groups_of_channels(monkeypatch):
     def selective_scan_fn(u, delta, A, B, C):
         h_BIN, outputs = torch.zeros(*u.shape[:2], A.shape[1]), []
         for t in range(u.shape[2]):
-            h_BIN = torch.exp(delta[:, :, t, None] * A) * h_BIN + (delta * u)[:, :, t, None] * B[:, None, :, t]
-            outputs.append((h_BIN * C[:, None, :, t]).sum(-1))
+            B_t, C_t = (each[..., t].repeat_interleave(len(A) // each.shape[1], dim=1) for each in (B, C))
+            h_BIN = torch.exp(delta[:, :, t, None] * A) * h_BIN + (delta * u)[:, :, t, None] * B_t
+            outputs.append((h_BIN * C_t).sum(-1))
         return torch.stack(outputs, 2)
 
     def causal_conv1d_fn(x, weight, bias, activation):
@@ -205,11 +207,12 @@ def test_the_cuda_packages_are_called_as_documented(monkeypatch):
         return silu(conv1d(x, weight[:, None], bias, padding=padding, groups=len(weight))[..., : x.shape[2]])
 
     config = Config(width=16, layers=2)
-    model = network.Network(config, VOCABULARY, [perturbed(config, 1)])
+    model = network.Network(config, VOCABULARY, [perturbed(config, 1), perturbed(config, 2)])
     tokens_BT, end_B, _ = samples()
-    expected = model(tokens_BT[None], end_B[None])
+    tokens_KBT, end_KB = tokens_BT.expand(2, -1, -1), end_B.expand(2, -1)
+    expected = model(tokens_KBT, end_KB)
     monkeypatch.setattr(scan, "_kernels_for", lambda x: (selective_scan_fn, causal_conv1d_fn))
-    assert_close(model(tokens_BT[None], end_B[None]), expected, "logits", 1e-5)
+    assert_close(model(tokens_KBT, end_KB), expected, "logits", 1e-5)
 
 
 def test_our_own_scan_runs_on_the_cpu():

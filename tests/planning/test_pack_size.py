@@ -36,11 +36,6 @@ def test_larger_packs_gain_more_for_models_that_pack(name):
     assert (gains[-1] > gains[0]) == models.REGISTRY[name].packs
 
 
-@pytest.mark.parametrize("device", ["cpu", "cuda"])
-def test_models_that_do_not_pack_run_alone(device):
-    assert pack_size(trial("mamba"), num_available=9, device=device) == 1
-
-
 @pytest.mark.parametrize("model", ["block_diagonal", "factored", "rotation", "lstm", "rnn", "bilinear", "transformer"])
 def test_small_models_are_packed_in_nines(model):
     assert pack_size(trial(model), num_available=9) == 9
