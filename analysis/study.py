@@ -17,7 +17,6 @@ from orch.analysis.views import COMPARISON, PLAN, PUBLISHED, comparison_table, p
 from orch.core.errors import InvalidQuery, OrchError, UnknownName
 from orch.planning.plan import make_plan
 from orch.store import DEFAULT_STORE, SCHEMAS, Store
-from orch.store.bundled import no_results
 from orch.sweeps.catalogue import BUILT_IN, Catalogue
 from orch.sweeps.scales import LAPTOP, PAPER, SCALES
 
@@ -80,8 +79,7 @@ class Study:
 
     def reproduction(self, scale: str = PAPER.name, split: str = OOD, tolerance: float = TOLERANCE) -> Reproduction:
         """Determine which published numbers of a split, each counted once, are met."""
-        if not self.store.exists():
-            raise no_results(self.store.location)
+        self.store.check_exists()
         return reproduction(self.comparison(scale), split, tolerance)
 
     def claims(self, scale: str | None = None) -> pa.Table:
@@ -139,8 +137,7 @@ class Study:
         return self.plan(scale) if name == "plan" else comparison_table(self.comparison(scale))
 
     def _stored(self, name: str, columns: list[str] | None = None) -> pa.Table:
-        if not self.store.exists():
-            raise no_results(self.store.location)
+        self.store.check_exists()
         return self.store.read(name, columns)
 
 

@@ -13,10 +13,10 @@ from orch.analysis.claims import CLAIMS, DEMO, ClaimsAtScale, judge_board
 from orch.analysis.comparison import Comparison, compare
 from orch.analysis.differing_settings import distinguish
 from orch.analysis.published import tables_of
+from orch.core.counted import counted
 from orch.core.settings import to_dict
 from orch.running.status import FailureGroup, read_failures
 from orch.store import Store
-from orch.store.bundled import no_results
 from orch.sweeps.catalogue import BUILT_IN, Catalogue, resolve
 from orch.sweeps.cell import Cell
 from orch.sweeps.experiments import demo
@@ -115,7 +115,7 @@ class StudyReport:
     def summary(self) -> str:
         """The report in one line."""
         names = ", ".join(sweep.name for sweep in self.sweeps)
-        counts = f"{names} at {self.scale.name} scale, {self.num_done:,} of {self.num_planned:,} trials"
+        counts = f"{names} at {self.scale.name} scale, {self.num_done:,} of {counted(self.num_planned, 'trial')}"
         return f"{counts}; {agreement(self.comparisons)}" if self.comparisons else counts
 
 
@@ -126,8 +126,7 @@ def collect(
 
     Without a scale, the report is about the scale that most of the store's trials belong to.
     """
-    if not store.exists():
-        raise no_results(store.location)
+    store.check_exists()
     board = Board.read(store, SCALES[scale or _most_common_scale(store)], catalogue)
     names = resolve(sweeps, catalogue) if sweeps else _sweeps_of_store(store, board.scale.name)
     found = [_sweep_result(name, board) for name in names]

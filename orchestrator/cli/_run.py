@@ -9,6 +9,7 @@ import click
 
 from orch.cli._options import Command, on_option
 from orch.cli._tables import print_rows
+from orch.core.counted import counted
 from orch.core.errors import InvalidSettings
 from orch.running.options import RunOptions
 from orch.running.progress import duration
@@ -128,14 +129,14 @@ def run(requests: Sequence[Any], store_location: str, given: dict[str, Any]) -> 
     if not summary.finished and not summary.failed and not summary.left and not summary.stopped:
         click.echo("nothing to do: every trial has its result" if not summary.waiting else "nothing can start yet")
     else:
-        click.echo(f"{summary.finished:,} trials finished in {duration(summary.seconds)}")
+        click.echo(f"{counted(summary.finished, 'trial')} finished in {duration(summary.seconds)}")
     if summary.failed:
         kinds = ", ".join(f"{count} {outcome.replace('_', ' ')}" for outcome, count in sorted(summary.failed.items()))
         click.echo(f"not finished: {kinds}. orch failures shows why; orch resume retries them")
     if summary.waiting:
-        click.echo(f"{summary.waiting:,} trials wait for results of other trials: orch plan shows which")
+        click.echo(f"waiting: {counted(summary.waiting, 'trial')}, for results of other trials: orch plan shows which")
     if summary.stopped:
-        click.echo(f"stopped: {summary.stopped}; {summary.left:,} trials are left: orch resume continues")
+        click.echo(f"stopped: {summary.stopped}; {counted(summary.left, 'trial')} left: orch resume continues")
     if len(summary.trials) <= SMALL_SWEEP:
         from orch.analysis.length_table import TITLE, length_rows
 

@@ -12,7 +12,13 @@ from orch.cli._options import writable_store_option
 @click.command()
 @writable_store_option
 @click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True)
-@click.option("--seconds", default=2.0, show_default=True, help="How long to time the training steps of each model.")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    default=2.0,
+    show_default=True,
+    help="How long to time the training steps of each model.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, one finding per line.")
 def doctor(store: str, device: str, seconds: float, as_json: bool) -> None:
     """Check that this machine or cluster computes correctly.

@@ -53,7 +53,7 @@ def models(matched: bool, task: str, modulus: int, width: int, as_json: bool) ->
                 parameters = config.num_parameters(vocabulary)
                 rows.append({"model": name, "variant": config.summary, "parameters": parameters, "about": config.about})
     if problems:
-        raise InvalidSettings(problems)
+        raise InvalidSettings(list(dict.fromkeys(problems)))
     if as_json:
         click.echo(json.dumps(rows, indent=2))
     else:

@@ -12,6 +12,7 @@ from orch.analysis.published import published_cells
 from orch.cli._options import json_option, on_option, scale_option, store_option, where_option
 from orch.cli._tables import print_rows
 from orch.cluster.launcher import Launcher, read_launcher
+from orch.core.counted import counted
 from orch.core.errors import OrchError
 from orch.planning.estimate import ASSUMED_IN, Basis
 from orch.sweeps.scales import SCALES
@@ -87,7 +88,7 @@ def _print_bills(found: "Plan", launcher: Launcher) -> None:
     if not devices:
         click.echo(f"{launcher.path} does not name its machines: divide the hours by the number of devices")
     for bill in bills:
-        workers = f"{bill.num_workers} worker{'s' * (bill.num_workers != 1)}"
+        workers = counted(bill.num_workers, "worker")
         kind = "cores" if found.device == "cpu" else found.device
         time = f"{_rounded(bill.hours)} hours" if bill.hours >= 1 else f"{_rounded(bill.hours * 60)} minutes"
         cost = "" if bill.low is None or bill.high is None else f", {_dollars(bill.low)} to {_dollars(bill.high)}"
@@ -129,16 +130,18 @@ def _print(found: "Plan") -> None:
         print_rows(rows, title=f"{', '.join(found.sweeps)} at {found.scale} scale")
     counts = found.counts
     click.echo(
-        f"{counts['trials']:,} trials, {counts['shared']:,} of them shared with other sweeps:"
+        f"{counted(counts['trials'], 'trial')}, {counts['shared']:,} of them shared with other sweeps:"
         f" {counts['done']:,} done, {counts['failed']:,} failed, {counts['to_do']:,} to do"
         + (f", {counts['waiting']:,} waiting" if counts["waiting"] else "")
     )
     if found.num_saved:
-        click.echo(f"sharing between these sweeps saves {found.num_saved:,} trials")
+        click.echo(f"sharing between these sweeps saves {counted(found.num_saved, 'trial')}")
     if found.waiting:
         click.echo(f"{found.num_waiting:,} wait for {_reasons(found.waiting)}")
     if packs := [len(pack.trials) for pack in _packs(found)]:
-        click.echo(f"they train in {len(packs):,} packs of up to {max(packs)} (orch sweep --pack 1 trains each alone)")
+        click.echo(
+            f"they train in {counted(len(packs), 'pack')} of up to {max(packs)} (orch sweep --pack 1 trains each alone)"
+        )
     if found.hours:
         device = "one CPU core" if found.device == "cpu" else found.device
         click.echo(f"about {_rounded(found.hours * factor)} {unit} are left for {device}: {_basis(found)}")

@@ -9,6 +9,7 @@ import click
 
 from orch.cli._options import store_option
 from orch.cli._tables import print_rows
+from orch.core.counted import counted
 from orch.sweeps.scales import SCALES
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def report(
 
         gallery = draw_figures(found.board, [sweep.name for sweep in found.sweeps])
         if figures is not None:
-            click.echo(f"{write_figures(figures, gallery):,} figures in {figures}", err=True)
+            click.echo(f"{counted(write_figures(figures, gallery), 'figure')} in {figures}", err=True)
         if kind == "html":
             path = output or Path("report.html")
             write_text(path, page(found, gallery))

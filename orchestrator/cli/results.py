@@ -5,6 +5,7 @@ import click
 from orch.cli._options import scale_option, store_option, where_option
 from orch.cli._output import check_output, output_options, write_table
 from orch.core.errors import OrchError
+from orch.sweeps.where import ALIASES
 
 METRICS = ("ood", "validation", "accuracy_100", "accuracy_200", "steps_trained", "seconds")
 
@@ -55,7 +56,8 @@ def results(
     from orch.usercode import read_sweeps
 
     chosen_format = check_output(format, output)
-    names = list(dict.fromkeys(name.strip().replace("-", "_") for name in by.split(",") if name.strip()))
+    written = [name.strip().replace("-", "_") for name in by.split(",") if name.strip()]
+    names = list(dict.fromkeys(ALIASES.get(name, name) for name in written))
     sweep_names, catalogue = read_sweeps(sweeps)
     study = Study(store, catalogue)
     found = summarise(study, names, where, metric, sweep_names, scale)

@@ -29,7 +29,7 @@ def resume(context: click.Context, /, store: str, **given: Any) -> None:
     check_options(given)
     if given["on"]:
         run_job(context)
-    opened = Store.open(store)
+    opened = Store.open(store).check_exists()
     requests = recorded_requests(opened)
     if not requests:
         raise OrchError(

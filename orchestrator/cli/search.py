@@ -11,6 +11,7 @@ from orch.cli._options import BUNDLED, json_option, store_option
 from orch.cli._run import check_options, make_options, worker_options
 from orch.cli._settings import SettingsCommand, given_settings, setting_options
 from orch.cli._tables import print_rows
+from orch.core.counted import counted
 from orch.core.errors import InvalidSettings, StoreReadOnly
 from orch.core.printable import printable
 from orch.running.progress import duration
@@ -118,7 +119,7 @@ def search(
     summary = run_search(question, num_points, opened, make_options(given), say)
     _print([read_search(opened, question, num_points)], top, figure, as_json)
     if not as_json:
-        click.echo(f"{summary.num_ended:,} points in {duration(summary.seconds)}")
+        click.echo(f"{counted(summary.num_ended, 'point')} in {duration(summary.seconds)}")
         if summary.failed:
             click.echo(f"{summary.failed} failed: orch failures shows why; the same command retries them")
         if summary.stopped:
@@ -203,4 +204,8 @@ def _print(reports: list[Any], top: int, figure: Path | None, as_json: bool) -> 
         for line in report.conclusion():
             click.echo(printable(line))
         if report.under_way:
-            click.echo(f"{len(report.under_way)} points are not finished: the same command continues them")
+            click.echo(f"{_not_finished(len(report.under_way))}: the same command continues")
+
+
+def _not_finished(count: int) -> str:
+    return f"{counted(count, 'point')} {'is' if count == 1 else 'are'} not finished"

@@ -14,6 +14,7 @@ from orch.cli._options import store_option
 from orch.cli._settings import SettingsCommand, given_settings
 from orch.cli._tables import print_rows
 from orch.cli._training_display import Display, Interrupt
+from orch.core.counted import counted
 from orch.core.errors import InvalidSettings
 from orch.running.options import RunOptions
 from orch.sweeps.result import Result, StopReason
@@ -200,7 +201,7 @@ def _print_result(result: Result, save: Path | None) -> None:
         majority = ["", *(f"{value:.3f}" for value in result.majority.values())]
         rows.append({"inputs": "commonest answer"} | dict(zip(lengths, majority, strict=True)))
     click.secho(f"{trial.label}, {parameters:,} parameters, trial {trial.id}", bold=True)
-    print_rows(rows, title=f"{result.steps:,} steps in {result.seconds:.1f} s ({how})")
+    print_rows(rows, title=f"{counted(result.steps, 'step')} in {result.seconds:.1f} s ({how})")
     if save is not None:
         click.secho(f"saved to {save}; load it with", dim=True)
         click.echo(f'  from orch.training.checkpoints import load_model\n  network, trial = load_model("{save}")')

@@ -10,6 +10,7 @@ from typing import Any
 
 import ray
 
+from orch.core.counted import counted
 from orch.core.errors import OrchError
 from orch.running.autoscaling import BOOTSTRAP, ClusterLimits
 
@@ -37,12 +38,12 @@ class Machines:
 
     @property
     def description(self) -> str:
-        parts = [f"{self.cpus} CPU core{'s' * (self.cpus != 1)}"]
+        parts = [counted(self.cpus, "CPU core")]
         if self.gpus:
-            parts.append(f"{self.gpus} GPU{'s' * (self.gpus != 1)}")
+            parts.append(counted(self.gpus, "GPU"))
         if not self.address:
             return f"this machine only ({', '.join(parts)})"
-        nodes = f"{self.nodes} node{'s' * (self.nodes != 1)} now"
+        nodes = f"{counted(self.nodes, 'node')} now"
         return f"the Ray cluster at {self.address} ({nodes}, in all up to {', '.join(parts)})"
 
 

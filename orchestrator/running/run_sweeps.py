@@ -9,6 +9,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+from orch.core.counted import counted
 from orch.core.errors import OrchError
 from orch.planning.plan import Plan, PlannedTrial, TrialState
 from orch.running.failures import Failure
@@ -64,7 +65,7 @@ def run_sweeps(
     with connected(options.num_cpus, options.gpus_per_trial, options.device) as machines:
         estimate = sum(planned.seconds for planned in todo.values()) / machines.slots
         say(f"running on {machines.description}; store {store.location}")
-        say(f"{len(todo):,} trials to do, about {duration(estimate)}")
+        say(f"{counted(len(todo), 'trial')} to do, about {duration(estimate)}")
         if estimate > LONG_SECONDS and not options.confirm(f"This may take {duration(estimate)}. Start?"):
             raise OrchError("nothing was started: select fewer trials with --where, or add --yes")
         store.verify()

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from orch.core.counted import counted
 from orch.core.errors import OrchError
 from orch.search.history import History, Point, PointResult, PointState, recorded_searches
 from orch.search.run import make_strategy
@@ -118,7 +119,7 @@ class SearchReport:
         other, assumed = answer.comparison, ""
         if other.num_assumed:
             assumed = (
-                f" ({other.num_assumed} values not trained to the end, counted like the nearest on the same side of the"
+                f" ({counted(other.num_assumed, 'value')} not trained to the end, counted like the nearest on the same side of the"
                 " answer that was, else with all their steps)"
             )
         lines.append(

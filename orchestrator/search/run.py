@@ -4,6 +4,7 @@ import itertools
 import time
 from collections.abc import Callable
 
+from orch.core.counted import counted
 from orch.core.errors import OrchError
 from orch.running.lease import Lease
 from orch.running.options import RunOptions
@@ -63,9 +64,11 @@ def run_search(
         say(f"running on {machines.description}; store {store.location}")
         num_known, num_open = len(history.results), len(history.under_way)
         known = (
-            f"; it continues, with {num_known} points known and {num_open} under way" if num_known or num_open else ""
+            f"; it continues, with {counted(num_known, 'point')} known and {num_open} under way"
+            if num_known or num_open
+            else ""
         )
-        say(f"search {question.id}: {question.description}; at most {strategy.num_points} points{known}")
+        say(f"search {question.id}: {question.description}; at most {counted(strategy.num_points, 'point')}{known}")
         store.verify()
         with Lease(store, f"search {question.id}") as lease:
             record_question(store, question, num_points)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from orch.core.counted import counted
 from orch.core.errors import InvalidSettings, OrchError
 from orch.core.settings import canonical
 from orch.search.objective import Objective
@@ -133,7 +134,7 @@ class SearchSpec:
 
     @property
     def description(self) -> str:
-        what = f"the {self.objective.description} over {self.num_seeds} seed{'s' * (self.num_seeds != 1)}"
+        what = f"the {self.objective.description} over {counted(self.num_seeds, 'seed')}"
         where = f"{self.model} on {self.task} by {self.space}"
         if self.smallest is None:
             return f"{where}: {'highest' if self.objective.maximised else 'lowest'} {what.removeprefix('the ')}"
