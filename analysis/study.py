@@ -2,7 +2,7 @@
 
 import functools
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ from orch.core.errors import InvalidQuery, OrchError, UnknownName
 from orch.planning.plan import make_plan
 from orch.store import DEFAULT_STORE, SCHEMAS, Store
 from orch.sweeps.catalogue import BUILT_IN, Catalogue
+from orch.sweeps.registry import ALL
 from orch.sweeps.scales import LAPTOP, PAPER, SCALES
 
 if TYPE_CHECKING:
@@ -31,7 +32,14 @@ VIEWS = (*STORED, "cells", "published", "plan", "comparison")
 class Study:
     """The results in a store. Tables are Arrow tables (`to_pandas()` converts them), read when first needed."""
 
-    def __init__(self, location: str | os.PathLike[str] = DEFAULT_STORE, catalogue: Catalogue = BUILT_IN):
+    def __init__(
+        self,
+        location: str | os.PathLike[str] = DEFAULT_STORE,
+        catalogue: Catalogue = BUILT_IN,
+        sweeps: Sequence[str] = (ALL,),
+    ):
+        """`sweeps` are those of the `catalogue` whose trials the plan lists; by default, every sweep of the paper."""
+        self._sweeps = tuple(sweeps)
         self.store, self.catalogue = Store.open(location).with_settings_of(catalogue), catalogue
         self._cells: tuple[pa.Table, pa.Table] | None = None
 
@@ -64,8 +72,8 @@ class Study:
         return published_table()
 
     def plan(self, scale: str = LAPTOP.name) -> pa.Table:
-        """Return every trial of every sweep at a scale, with its state."""
-        return plan_table(make_plan(["all"], scale, [], self.store))
+        """Return every trial of the sweeps at a scale, with its state."""
+        return plan_table(make_plan(self._sweeps, scale, [], self.store, catalogue=self.catalogue))
 
     def board(self, scale: str = LAPTOP.name) -> Board:
         """Return the cells of every sweep at a scale, joined to the finished trials."""

@@ -1,9 +1,10 @@
 """The options of commands that run trials, and the summary that they print at the end."""
 
 import dataclasses
+import shlex
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,8 +15,12 @@ from orch.core.errors import InvalidSettings
 from orch.running.options import RunOptions
 from orch.running.progress import duration
 
-SMALL_SWEEP = 40
-"""Sweeps of up to this many trials end with a table of their results."""
+if TYPE_CHECKING:
+    from orch.store import Store
+    from orch.sweeps.trial import Trial
+
+MOST_ROWS = 40
+"""Runs end with a table of their results if it has at most this many rows."""
 DEFAULTS = RunOptions()
 
 
@@ -137,12 +142,20 @@ def run(requests: Sequence[Any], store_location: str, given: dict[str, Any]) -> 
         click.echo(f"waiting: {counted(summary.waiting, 'trial')}, for results of other trials: orch plan shows which")
     if summary.stopped:
         click.echo(f"stopped: {summary.stopped}; {counted(summary.left, 'trial')} left: orch resume continues")
-    if len(summary.trials) <= SMALL_SWEEP:
-        from orch.analysis.length_table import TITLE, length_rows
-
-        if rows := length_rows(opened, summary.trials.keys(), summary.trials):
-            print_rows(rows, title=TITLE)
+    _print_results(opened, summary.trials, [name for request in requests for name in request.sweeps])
     if summary.stopped == "interrupted":
         sys.exit(130)
     if summary.failed or summary.left:
         sys.exit(3)
+
+
+def _print_results(store: "Store", trials: "Mapping[str, Trial]", names: Sequence[str]) -> None:
+    """Print the accuracy of each cell by length, or the command that shows the results if there are too many."""
+    from orch.analysis.length_table import TITLE, length_rows
+
+    rows = length_rows(store, trials.keys(), trials)
+    if len(rows) > MOST_ROWS:
+        place = shlex.join([*dict.fromkeys(names), "--store", store.location])
+        click.echo(f"{counted(len(rows), 'row')} of results: orch results {place} shows them")
+    elif rows:
+        print_rows(rows, title=TITLE)

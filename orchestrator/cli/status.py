@@ -40,6 +40,8 @@ def status(context: click.Context, store: str, on: str | None, as_json: bool) ->
         click.echo(json.dumps(found.to_dict(), indent=2))
         return
     rows = [{TITLES.get(name, name): value for name, value in asdict(each).items()} for each in found.sweeps]
+    if not any(row["where"] for row in rows):
+        rows = [{name: value for name, value in row.items() if name != "where"} for row in rows]
     if rows:
         print_rows(rows, title=f"Sweeps on {found.location}")
     else:

@@ -119,8 +119,8 @@ class SearchReport:
         other, assumed = answer.comparison, ""
         if other.num_assumed:
             assumed = (
-                f" ({counted(other.num_assumed, 'value')} not trained to the end, counted like the nearest on the same side of the"
-                " answer that was, else with all their steps)"
+                f" ({counted(other.num_assumed, 'value')} not trained to the end, counted like the nearest on the same"
+                " side of the answer that was, else with all their steps)"
             )
         lines.append(
             f"training steps: {self.spent:,} for this search; {other.full_grid:,} for the full grid,"

@@ -36,7 +36,7 @@ def matching_trials(
 
 
 def trials_to_discard(store: Store, where: list[str], trial_ids: list[str]) -> list[str]:
-    """Return the ids of finished trials that meet every condition or are named, by their ids or the beginning of one."""
+    """Return the ids of finished trials that meet every condition, or that are named by the beginning of their ids."""
     trials = store.read("trials")
     finished = trials["trial_id"].to_pylist()
     named, problems = set(), []
