@@ -1,19 +1,23 @@
 """Arguments that name sweeps and files, and their completion in a shell."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
 from orch.cli._options import DEFAULT_STORE, Decorator
+from orch.core.errors import InvalidSettings
+from orch.sweeps.catalogue import BUILT_IN, Catalogue
 from orch.sweeps.registry import ALL, SWEEPS
 
 if TYPE_CHECKING:
     from orch.usercode import NamedSweeps
 
 SUFFIX = ".py"
+T = TypeVar("T")
 
 
 def sweeps_argument(required: bool = False) -> Decorator:
@@ -26,6 +30,30 @@ def sweeps_argument(required: bool = False) -> Decorator:
         metavar=names if required else f"[{names}]",
         shell_complete=complete_sweeps,
     )
+
+
+def _complete_file(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return complete_files(incomplete)
+
+
+file_argument = click.argument("file", required=False, metavar="[FILE.py]", shell_complete=_complete_file)
+"""A file of the user, whose models and tasks can be named like built-in ones."""
+
+
+def read_definitions(path: str | None) -> Catalogue:
+    """Return the built-in models, tasks and sweeps, and those of a user's file."""
+    if path is None:
+        return BUILT_IN
+    if not path.endswith(SUFFIX):
+        raise InvalidSettings([f"{path} is not a Python file: name a file that ends in {SUFFIX}, or leave it out"])
+    from orch.usercode import read_sweeps
+
+    return read_sweeps([path])[1]
+
+
+def own_first(known: Mapping[str, T], built_in: Mapping[str, T]) -> dict[str, T]:
+    """Return the same mapping with the names that are not built in at the front."""
+    return {name: each for name, each in known.items() if name not in built_in} | dict(known)
 
 
 def say_note(named: "NamedSweeps") -> None:

@@ -52,8 +52,8 @@ def query(
 
     The dialect is DuckDB's; - reads the query from standard input. The views trials, curves and attempts are the stored
     tables. cells summarises the trials of each model and task. published has the paper's numbers. plan lists all trials
-    of --sweep at --scale, and comparison has our numbers next to the published ones. A query reads these views and the files of
-    --with, and writes nothing.
+    of --sweep at --scale, and comparison has our numbers next to the published ones. A query reads these views and the
+    files of --with, and writes nothing.
 
     \b
     Example: orch query "SELECT model, task, max(ood_accuracy) FROM trials GROUP BY ALL ORDER BY ALL"

@@ -17,10 +17,10 @@ from orch.core.errors import OrchError
 @run_options
 @click.pass_context
 def resume(context: click.Context, /, sweeps: tuple[str, ...], store: str, **given: Any) -> None:
-    """Continue every unfinished sweep of a store, or those that are named.
+    """Continue every unfinished sweep of a store.
 
-    The names are those that orch status shows. Failed trials are retried. A sweep file runs with the code that is
-    recorded in the store, so resume only stores that you trust.
+    If sweeps are named, as orch status shows them, only those continue. Failed trials are retried. A sweep file runs
+    with the code that is recorded in the store, so resume only stores that you trust.
 
     \b
     Example: orch resume --store runs
