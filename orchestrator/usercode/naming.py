@@ -84,6 +84,17 @@ def recorded_code(store: "Store", values: Mapping[str, Any], name: str) -> UserC
     return found
 
 
+def newest_code(store: "Store", name: str, scale: str) -> UserCode | None:
+    """Return the code that `name_sweeps` would take at a scale, without running it; None if there is none."""
+    matching = [values for values in recordings(store) if name in own_names(values)]
+    return recorded_code(store, _newest(matching, scale), name) if matching else None
+
+
+def _newest(matching: list[Mapping[str, Any]], scale: str | None) -> Mapping[str, Any]:
+    at_scale = [values for values in matching if values["scale"] == scale]
+    return (at_scale or matching)[0]
+
+
 def _find(name: str, store: "Store | None", scale: str | None) -> _Recorded:
     records = [] if store is None else recordings(store)
     matching = [values for values in records if name in own_names(values)]
@@ -91,8 +102,7 @@ def _find(name: str, store: "Store | None", scale: str | None) -> _Recorded:
         known = [own for values in records for own in own_names(values)]
         raise UnknownName("sweep", name, {*BUILT_IN.sweeps, ALL, *known})
     assert store is not None
-    at_scale = [values for values in matching if values["scale"] == scale]
-    chosen = (at_scale or matching)[0]
+    chosen = _newest(matching, scale)
     code = recorded_code(store, chosen, name)
     return _Recorded(code, chosen["scale"], str(chosen.get("at", "")), _note(name, chosen, matching, scale))
 
