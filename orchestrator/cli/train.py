@@ -19,6 +19,7 @@ from orch.core.counted import counted
 from orch.core.errors import InvalidSettings
 from orch.running.options import RunOptions
 from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
+from orch.sweeps.memory import check_memory
 from orch.sweeps.result import Result, StopReason
 from orch.sweeps.trial import Trial, make_trial
 
@@ -79,6 +80,7 @@ def train(
     read_definitions(file)  # the settings were read from it already; this refuses what is not a file
     trial = _chosen(model, task, trial_id, store, seed, epochs, given_settings(options))
     _check_files(save, checkpoint, threads)
+    check_memory([trial], device.partition(":")[0])
 
     import torch
 

@@ -48,6 +48,11 @@ class Machines:
         return f"the Ray cluster at {self.address} ({nodes}, in all up to {', '.join(parts)})"
 
 
+def on_cluster() -> bool:
+    """Return whether `connected` would connect to a cluster instead of starting Ray on this machine."""
+    return bool(os.environ.get("RAY_ADDRESS")) or ClusterLimits.of_this_head() is not None
+
+
 @contextmanager
 def connected(num_cpus: int | None = None, gpus_per_trial: float = 1.0, device: str = "auto") -> Iterator[Machines]:
     """Connect to the cluster that RAY_ADDRESS names or whose head is this machine, or start Ray on this machine.

@@ -22,6 +22,7 @@ from orch.running.requests import Request, record
 from orch.running.session import Session, check_holders, compacting, interruptible
 from orch.running.units import Turn, Unit, make_packs
 from orch.store import Store
+from orch.sweeps.memory import check_memory
 from orch.sweeps.trial import Trial
 
 LONG_SECONDS = 24 * 3600
@@ -50,7 +51,7 @@ def run_sweeps(
     requests: Sequence[Request], store: Store, options: RunOptions, say: Callable[[str], None]
 ) -> RunSummary:
     """Run the requested trials that have no result in the store. It can be stopped at any moment and repeated."""
-    from orch.running.machines import connected
+    from orch.running.machines import connected, on_cluster
 
     plans = [request.plan(store) for request in requests]
     for request, plan in zip(requests, plans, strict=True):
@@ -61,6 +62,8 @@ def run_sweeps(
         waiting = _num_waiting(plans)
         trials = _all_trials(plans)
         return RunSummary(finished=0, failed={}, left=0, waiting=waiting, seconds=0.0, stopped="", trials=trials)
+    if not on_cluster():
+        check_memory((planned.trial for planned in todo.values()), options.device)
     if not options.join:
         check_holders(store, "wait for it, or share the work with --join")
     started = time.monotonic()

@@ -1,8 +1,9 @@
 """Run a search. It can be stopped at any moment and repeated: it continues where it was stopped."""
 
+import contextlib
 import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from orch.core.counted import counted
 from orch.core.errors import OrchError
@@ -16,6 +17,8 @@ from orch.search.space import Params
 from orch.search.spec import MOST_LOOKED_AT, SearchSpec
 from orch.search.strategy import Best, Strategy
 from orch.store import Store
+from orch.sweeps.memory import check_memory
+from orch.sweeps.trial import Trial
 
 POINTS = 20
 POINTS_PER_VALUE = 5
@@ -50,11 +53,21 @@ def _is_valid(question: SearchSpec, params: Params) -> bool:
         return False
 
 
+def _largest(question: SearchSpec) -> Iterator[Trial]:
+    """Yield a trial of each of the first points, lists in order and ranges at their ends, that can be trained."""
+    for params in itertools.islice(question.space.points(), MOST_LOOKED_AT):
+        with contextlib.suppress(OrchError):
+            yield question.trials(params)[0]
+
+
 def run_search(
     question: SearchSpec, num_points: int, store: Store, options: RunOptions, say: Callable[[str], None]
 ) -> SearchSummary:
     """Train the points that the search still lacks, and return a summary."""
-    from orch.running.machines import connected
+    from orch.running.machines import connected, on_cluster
+
+    if not on_cluster():
+        check_memory(_largest(question), options.device)
 
     started = time.monotonic()
     strategy = make_strategy(question, num_points)
