@@ -17,6 +17,7 @@ from orch.cli._tables import print_rows
 from orch.cli._training_display import Display, Interrupt
 from orch.core.counted import counted
 from orch.core.errors import InvalidSettings
+from orch.core.safetensors_header import read_orch_header
 from orch.running.options import RunOptions
 from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
 from orch.sweeps.memory import check_memory
@@ -183,11 +184,23 @@ def _check_files(save: Path | None, checkpoint: Path | None, threads: int) -> No
     problems = []
     if threads < 1:
         problems.append(f"--threads {threads} is not enough: use 1 or more")
-    for option, path in (("--save", save), ("--checkpoint", checkpoint)):
+    files = (("--save", save, "result", "a saved model"), ("--checkpoint", checkpoint, "step", "a checkpoint"))
+    for option, path, kind, thing in files:
         if path is not None and not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
             problems.append(f"{option} {path} cannot be written: make the folder {path.parent} first")
+        elif path is not None and path.exists() and _holds_other_data(path, kind):
+            problems.append(f"{option} {path} is there and is not {thing} of orch: name another file, or delete it")
+    if save is not None and checkpoint is not None and save.absolute() == checkpoint.absolute():
+        problems.append("--save and --checkpoint name one file: name two")
     if problems:
         raise InvalidSettings(problems)
+
+
+def _holds_other_data(path: Path, kind: str) -> bool:
+    """Return whether writing to a file would destroy something that orch did not write as this kind of file."""
+    if not path.is_file():
+        return False  # such as /dev/null
+    return path.stat().st_size > 0 and kind not in read_orch_header(path)
 
 
 def _pick_device(name: str) -> str:
