@@ -14,7 +14,6 @@ from orch.analysis.board import Board
 from orch.core.errors import OrchError
 from orch.search import history as searches
 from orch.store import SCHEMAS, Store
-from orch.store.bundled import no_results
 from orch.store.failed_trials import failed_trials
 from orch.sweeps.registry import ALL, SWEEPS
 from orch.sweeps.scales import SCALES
@@ -40,8 +39,7 @@ def bundle(stores: Sequence[Store], folder: Path, curve_points: int = 50) -> Bun
     Failed attempts are copied without their tracebacks.
     """
     for store in stores:
-        if not store.exists():
-            raise no_results(store.location)
+        store.check_exists()
     if folder.exists() and any(folder.iterdir()) and not (folder / MARK).exists():
         raise OrchError(f"{folder} is in use for something else: name a new folder with --output")
     temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")

@@ -2,7 +2,7 @@
 
 import functools
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -17,8 +17,8 @@ from orch.analysis.views import COMPARISON, PLAN, PUBLISHED, comparison_table, p
 from orch.core.errors import InvalidQuery, OrchError, UnknownName
 from orch.planning.plan import make_plan
 from orch.store import DEFAULT_STORE, SCHEMAS, Store
-from orch.store.bundled import no_results
 from orch.sweeps.catalogue import BUILT_IN, Catalogue
+from orch.sweeps.registry import ALL
 from orch.sweeps.scales import LAPTOP, PAPER, SCALES
 
 if TYPE_CHECKING:
@@ -32,7 +32,14 @@ VIEWS = (*STORED, "cells", "published", "plan", "comparison")
 class Study:
     """The results in a store. Tables are Arrow tables (`to_pandas()` converts them), read when first needed."""
 
-    def __init__(self, location: str | os.PathLike[str] = DEFAULT_STORE, catalogue: Catalogue = BUILT_IN):
+    def __init__(
+        self,
+        location: str | os.PathLike[str] = DEFAULT_STORE,
+        catalogue: Catalogue = BUILT_IN,
+        sweeps: Sequence[str] = (ALL,),
+    ):
+        """`sweeps` are those of the `catalogue` whose trials the plan lists; by default, every sweep of the paper."""
+        self._sweeps = tuple(sweeps)
         self.store, self.catalogue = Store.open(location).with_settings_of(catalogue), catalogue
         self._cells: tuple[pa.Table, pa.Table] | None = None
 
@@ -65,8 +72,8 @@ class Study:
         return published_table()
 
     def plan(self, scale: str = LAPTOP.name) -> pa.Table:
-        """Return every trial of every sweep at a scale, with its state."""
-        return plan_table(make_plan(["all"], scale, [], self.store))
+        """Return every trial of the sweeps at a scale, with its state."""
+        return plan_table(make_plan(self._sweeps, scale, [], self.store, catalogue=self.catalogue))
 
     def board(self, scale: str = LAPTOP.name) -> Board:
         """Return the cells of every sweep at a scale, joined to the finished trials."""
@@ -80,8 +87,7 @@ class Study:
 
     def reproduction(self, scale: str = PAPER.name, split: str = OOD, tolerance: float = TOLERANCE) -> Reproduction:
         """Determine which published numbers of a split, each counted once, are met."""
-        if not self.store.exists():
-            raise no_results(self.store.location)
+        self.store.check_exists()
         return reproduction(self.comparison(scale), split, tolerance)
 
     def claims(self, scale: str | None = None) -> pa.Table:
@@ -139,8 +145,7 @@ class Study:
         return self.plan(scale) if name == "plan" else comparison_table(self.comparison(scale))
 
     def _stored(self, name: str, columns: list[str] | None = None) -> pa.Table:
-        if not self.store.exists():
-            raise no_results(self.store.location)
+        self.store.check_exists()
         return self.store.read(name, columns)
 
 

@@ -11,7 +11,6 @@ from orch.analysis.claims.claim import Claim
 from orch.analysis.claims.evidence import DEMO, Evidence, board_evidence
 from orch.analysis.claims.verdict import Judgement, Verdict, judge
 from orch.core.errors import OrchError, UnknownName
-from orch.store.bundled import no_results
 from orch.sweeps.experiments import demo
 from orch.sweeps.scales import SCALES, Scale
 
@@ -71,8 +70,7 @@ def judge_store(store: "Store", scale: str | None = None, claims: Sequence[Claim
     """
     if scale is not None and scale not in JUDGED_SCALES:
         raise UnknownName("scale", scale, JUDGED_SCALES)
-    if not store.exists():
-        raise no_results(store.location)
+    store.check_exists()
     if scale is not None:
         return [judge_board(Board.read(store, JUDGED_SCALES[scale]), claims)]
     board = Board.read(store, demo.SMALL)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from orch.analysis.claims.condition import ConditionState, Finding
 from orch.analysis.claims.verdict import ClaimReading, Judgement, PartFindings, Verdict
+from orch.core.counted import counted
 
 MOST_LISTED = 4
 """Most numbers that are listed one by one; more are given as a count and a range."""
@@ -57,9 +58,9 @@ def _listed(findings: Sequence[Finding]) -> str:
     what = {1: "", 2: " differences"}
     sizes = {len(finding.values) for finding in findings}
     if len(sizes) != 1 or not sizes <= what.keys():
-        return f"{len(findings)} cells"
+        return counted(len(findings), "cell")
     values = [finding.values[0] - sum(finding.values[1:]) for finding in findings]
-    return f"{len(findings)} cells,{what[sizes.pop()]} from {_number(min(values))} to {_number(max(values))}"
+    return f"{counted(len(findings), 'cell')},{what[sizes.pop()]} from {_number(min(values))} to {_number(max(values))}"
 
 
 def _number(value: float) -> str:

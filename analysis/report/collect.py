@@ -2,9 +2,11 @@
 
 import importlib.metadata
 import json
+import shlex
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any
 
 from orch.analysis.agreement import agreement
@@ -12,16 +14,20 @@ from orch.analysis.board import Board, BoardCell
 from orch.analysis.claims import CLAIMS, DEMO, ClaimsAtScale, judge_board
 from orch.analysis.comparison import Comparison, compare
 from orch.analysis.differing_settings import distinguish
-from orch.analysis.published import tables_of
+from orch.analysis.published import OOD, tables_of
+from orch.analysis.report.recorded import RecordedSweep, recorded_sweeps
+from orch.core.counted import counted
 from orch.core.settings import to_dict
 from orch.running.status import FailureGroup, read_failures
 from orch.store import Store
-from orch.store.bundled import no_results
+from orch.store.bundled import BUNDLED
 from orch.sweeps.catalogue import BUILT_IN, Catalogue, resolve
 from orch.sweeps.cell import Cell
 from orch.sweeps.experiments import demo
 from orch.sweeps.registry import ALL, SWEEPS
 from orch.sweeps.scales import LAPTOP, SCALES, Scale
+from orch.usercode import UserSweep
+from orch.usercode.naming import newest_code, recordings
 
 _TRIAL_SETTINGS = {"train_examples", "max_inputs", "steps", "batch_size", "test_length", "balanced"}
 _ORIGIN_COLUMNS = ("host", "device", "threads", "mamba_kernel", "git_commit", "git_dirty", "packages")
@@ -94,11 +100,26 @@ class StudyReport:
     comparisons: list[Comparison]
     origins: list[Origin]
     failures: list[FailureGroup]
+    recorded: list[RecordedSweep] = field(default_factory=list)
+    """Sweeps of users' files, shown without running their code."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Paths of sweeps that the store does not have as they are reported, by name."""
 
     @property
     def scale(self) -> Scale:
         """The scale of the reported cells."""
         return self.board.scale
+
+    @property
+    def scale_names(self) -> str:
+        """The scales of all its sweeps."""
+        scales = [*(each.scale for each in self.recorded), *([self.scale.name] if self.sweeps else [])]
+        return " and ".join(dict.fromkeys(scales)) or self.scale.name
+
+    @property
+    def done(self) -> set[str]:
+        """Ids of the finished trials of the store."""
+        return set(self.board.finished)
 
     @property
     def num_done(self) -> int:
@@ -108,33 +129,72 @@ class StudyReport:
     @property
     def num_planned(self) -> int:
         """Number of trials of the sweeps, including those that wait for the results of others."""
-        waiting = (each.joined.num_waiting for sweep in self.sweeps for each in sweep.cells)
-        return len(self.trial_ids) + sum(waiting)
+        waiting = [each.joined.num_waiting for sweep in self.sweeps for each in sweep.cells]
+        return len(self.trial_ids) + sum([*waiting, *(each.num_waiting for each in self.recorded)])
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all its sweeps, users' own first."""
+        own = [name for each in self.recorded for name in each.name.split()]
+        return list(dict.fromkeys([*own, *(sweep.name for sweep in self.sweeps)]))
+
+    @property
+    def title(self) -> str:
+        """The heading of the page: the paper's question, or the titles of the sweeps if none of them is the paper's."""
+        if any(sweep.name in SWEEPS for sweep in self.sweeps) or not self.names:
+            return "Which sequence models can track state?"
+        titles = [*(each.title for each in self.recorded), *(sweep.title for sweep in self.sweeps)]
+        return "; ".join(dict.fromkeys(filter(None, titles))) or ", ".join(self.names)
+
+    @property
+    def example_trial(self) -> str | None:
+        """The id of a finished trial of the report; None if there is none."""
+        scores = (each.joined.summary.scores for sweep in self.sweeps for each in sweep.cells)
+        best = next((found[OOD].best_trial for found in scores if found is not None), None)
+        return best or min((key for each in self.recorded for key in each.trial_ids & self.done), default=None)
+
+    def command(self, verb: str, sweep: str, scale: str) -> str:
+        """Return a command about a sweep that works when it is pasted into a shell."""
+        names = [self.files.get(name, name) for name in sweep.split()]
+        place = "" if verb == "sweep" and self.location == BUNDLED else self.store_option
+        return shlex.join(["orch", verb, *names, "--scale", scale]) + place
+
+    @property
+    def store_option(self) -> str:
+        """The option that names the store, as it is written in a shell."""
+        return f" --store {shlex.quote(self.location)}"
 
     @property
     def summary(self) -> str:
         """The report in one line."""
-        names = ", ".join(sweep.name for sweep in self.sweeps)
-        counts = f"{names} at {self.scale.name} scale, {self.num_done:,} of {self.num_planned:,} trials"
+        trials = f"{self.num_done:,} of {counted(self.num_planned, 'trial')}"
+        counts = f"{', '.join(self.names)} at {self.scale_names} scale, {trials}"
         return f"{counts}; {agreement(self.comparisons)}" if self.comparisons else counts
 
 
 def collect(
-    store: Store, sweeps: Sequence[str] = (), scale: str | None = None, catalogue: Catalogue = BUILT_IN
+    store: Store,
+    sweeps: Sequence[str] = (),
+    scale: str | None = None,
+    catalogue: Catalogue = BUILT_IN,
+    files: Mapping[str, str] = MappingProxyType({}),
 ) -> StudyReport:
     """Gather a report about these sweeps, or by default about those that were run on the store.
 
-    Without a scale, the report is about the scale that most of the store's trials belong to.
+    Without a scale, the report is about the scale that most of the store's trials belong to. Sweeps of users' files are
+    run only if they are in `sweeps`; by default, a report has what the store itself says of them. `files` has the
+    paths of those that were read from files, by name.
     """
-    if not store.exists():
-        raise no_results(store.location)
+    store.check_exists()
     board = Board.read(store, SCALES[scale or _most_common_scale(store)], catalogue)
-    names = resolve(sweeps, catalogue) if sweeps else _sweeps_of_store(store, board.scale.name)
+    recorded = [] if sweeps else recorded_sweeps(store, board.failed, scale)
+    names = resolve(sweeps, catalogue) if sweeps else _sweeps_of_store(store, board, alone=not recorded)
     found = [_sweep_result(name, board) for name in names]
     trial_ids = {trial_id for sweep in found for each in sweep.cells for trial_id in each.joined.cell.trial_ids}
+    trial_ids |= {trial_id for each in recorded for trial_id in each.trial_ids}
     return StudyReport(
         board=board,
-        location=store.location,
+        location=store.location if "://" in store.uri else store.uri,
         made_at=datetime.now(UTC),
         version=importlib.metadata.version("orch"),
         sweeps=found,
@@ -143,7 +203,20 @@ def collect(
         comparisons=compare(board, tables_of(names)),
         origins=_origins(store, trial_ids),
         failures=[group for group in read_failures(store) if not trial_ids.isdisjoint(group.trial_ids)],
+        recorded=recorded,
+        files=_not_recorded(store, files, board),
     )
+
+
+def _not_recorded(store: Store, files: Mapping[str, str], board: Board) -> dict[str, str]:
+    """Return the files whose sweeps the store does not have, or has in another version."""
+    found = {}
+    for name, path in files.items():
+        sweep = board.catalogue.sweeps[name]
+        assert isinstance(sweep, UserSweep)
+        if newest_code(store, name, board.scale.name) != sweep.code:
+            found[name] = path
+    return found
 
 
 def _claims(board: Board, sweeps: Collection[str]) -> list[ClaimsAtScale]:
@@ -162,12 +235,15 @@ def _most_common_scale(store: Store) -> str:
     return max(counts, key=counts.__getitem__) if any(counts.values()) else LAPTOP.name
 
 
-def _sweeps_of_store(store: Store, scale: str) -> list[str]:
-    """Return the sweeps that were run on this store at a scale; all of them if there is no record of any."""
-    asked = [values["sweeps"] for values in store.list_json("sweeps").values() if values["scale"] == scale]
-    # A user's sweep is reported only when its file is named: a report must not run code from a store.
-    known = [name for names in asked for name in names if name == ALL or name in SWEEPS]
-    return sorted(resolve(known)) or resolve([ALL])
+def _sweeps_of_store(store: Store, board: Board, alone: bool) -> list[str]:
+    """Return the paper's sweeps that were run on this store at the board's scale and have results, if any of them has.
+
+    If there is no record of any, and nothing else to report (`alone`), these are all sweeps that have results.
+    """
+    asked = [values["sweeps"] for values in recordings(store) if values["scale"] == board.scale.name]
+    run = sorted(resolve(name for names in asked for name in names if name == ALL or name in SWEEPS))
+    names = run or (resolve([ALL]) if alone else [])
+    return [name for name in names if any(each.finished for each in board.cells(name))] or names
 
 
 def _sweep_result(name: str, board: Board) -> SweepResult:

@@ -1,6 +1,6 @@
 """A report as one HTML page: styles and figures are inside it, and it loads nothing from the network."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from importlib import resources
@@ -15,13 +15,14 @@ from orch.analysis.claims.condition import FAILED
 from orch.analysis.comparison import Comparison
 from orch.analysis.figures import Drawing, Gallery, svg_element
 from orch.analysis.html_templates import open_templates
+from orch.analysis.length_table import TITLE as LENGTHS
 from orch.analysis.published import OOD, VALIDATION, tables_of
 from orch.analysis.report.collect import CellResult, Origin, StudyReport, SweepResult
 from orch.analysis.reproduction import Reproduction, reproduction
 from orch.analysis.tables import render, stylesheet
 from orch.analysis.views import tally_table
+from orch.core.counted import counted
 from orch.running.progress import duration
-from orch.store.bundled import BUNDLED
 from orch.sweeps.selection import LEARNED
 
 MOST_IDS = 12
@@ -66,6 +67,7 @@ def reproduction_section(comparisons: Sequence[Comparison]) -> Markup:
 def _templates() -> Environment:
     templates = open_templates("orch.analysis.report")
     templates.filters |= {"cell_row": _cell_row, "minute": _minute, "svg": _svg, "thousands": _thousands}
+    templates.filters |= {"cells": _cells, "column_names": _column_names, "counted": counted}
     return templates
 
 
@@ -83,12 +85,17 @@ def _sections(report: StudyReport, gallery: Gallery) -> Iterator[PageSection]:
     def paper_tables(sweep: SweepResult) -> list[Markup]:
         return [Markup(render(name, report.comparisons, report.scale, "html")) for name in tables_of([sweep.name])]
 
+    if report.recorded:
+        own = _fill("recorded", recorded=report.recorded, report=report, caption=LENGTHS)
+        yield PageSection("own", "Sweeps of your own", own)
     results = _fill("sweeps", sweeps=report.sweeps, gallery=gallery, paper_tables=paper_tables)
-    yield PageSection("results", "Results by sweep", results)
-    yield PageSection("failures", "Failures", _fill("failures", failures=report.failures, most_ids=MOST_IDS))
+    if report.sweeps:
+        yield PageSection("results", "Results by sweep", results)
+    failures = _fill("failures", failures=report.failures, most_ids=MOST_IDS, report=report)
+    yield PageSection("failures", "Failures", failures)
     rows = [_origin_row(origin) for origin in report.origins]
     yield PageSection("provenance", "What it ran on", _fill("provenance", rows=rows))
-    reproduce = _fill("reproduce", report=report, best_trial_rows=_best_trial_rows, bundled=BUNDLED)
+    reproduce = _fill("reproduce", report=report, best_trial_rows=_best_trial_rows)
     yield PageSection("reproduce", "Every number and how to get it again", reproduce)
 
 
@@ -164,3 +171,11 @@ def _thousands(count: int) -> str:
 
 def _minute(time: datetime) -> str:
     return f"{time:%Y-%m-%d %H:%M}"
+
+
+def _column_names(rows: Sequence[Mapping[str, str]]) -> list[str]:
+    return list(dict.fromkeys(name for row in rows for name in row))
+
+
+def _cells(rows: Sequence[Mapping[str, str]], names: Sequence[str]) -> list[list[str]]:
+    return [[row.get(name, "") for name in names] for row in rows]

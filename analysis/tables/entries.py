@@ -7,6 +7,7 @@ from typing import NamedTuple
 from orch.analysis.aggregate import CellStatus, Score
 from orch.analysis.agreement import is_beyond
 from orch.analysis.comparison import Comparison
+from orch.core.counted import counted
 
 PARTIAL, DIVERGED, SOME_FAILED, TWICE, MISSING, FAILED, NOT_PLANNED = "*†‡§?×–"
 LEGEND = {
@@ -126,7 +127,7 @@ def _tooltip(comparison: Comparison) -> str:
     sentences = []
     if score is not None and comparison.difference is not None:
         spread = "" if score.spread is None else f" ± {score.spread:.3f}"
-        seeds = f"{summary.num_seeds} seed{'s' * (summary.num_seeds != 1)}"
+        seeds = counted(summary.num_seeds, "seed")
         rate = rate_text(summary.learning_rate or 0.0)
         sentences.append(f"Best {score.best:.3f}, trial {score.best_trial}.")
         sentences.append(f"Mean {score.mean:.3f}{spread}, {seeds} at rate {rate}.")

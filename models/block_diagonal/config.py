@@ -44,7 +44,7 @@ class Config(BilinearFamilyConfig):
 
     def problems(self) -> list[str]:
         found = BilinearFamilyConfig.problems(self)
-        if self.block_size < 1 or self.width % self.block_size:
+        if self.width > 0 and (self.block_size < 1 or self.width % self.block_size):
             sizes = ", ".join(str(size) for size in range(1, self.width + 1) if self.width % size == 0)
             found.append(f"block_size {self.block_size} does not divide width {self.width}: use one of {sizes}")
         return found

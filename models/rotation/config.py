@@ -27,6 +27,6 @@ class Config(BilinearFamilyConfig):
 
     def problems(self) -> list[str]:
         found = BilinearFamilyConfig.problems(self)
-        if self.width % 2:
+        if self.width > 0 and self.width % 2:
             found.append(f"width {self.width} is odd and a rotation turns pairs: use {self.width + 1}")
         return found

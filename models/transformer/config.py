@@ -67,7 +67,7 @@ class Config(LayeredConfig):
 
     def problems(self) -> list[str]:
         found = LayeredConfig.problems(self)
-        if self.heads < 1 or self.width % self.heads:
+        if self.width > 0 and (self.heads < 1 or self.width % self.heads):
             sizes = ", ".join(str(heads) for heads in range(1, self.width + 1) if self.width % heads == 0)
             found.append(f"heads {self.heads} does not divide width {self.width}: use one of {sizes}")
         return found

@@ -23,18 +23,21 @@ def _writable(context: click.Context, parameter: click.Parameter, value: str) ->
     return value
 
 
+_SCALES = "; ".join(f"{scale.name}: {scale.about}" for scale in SCALES.values()) + "."
+
+
 def _scale_option(default: str) -> Decorator:
-    return click.option(
-        "--scale",
-        type=click.Choice(list(SCALES)),
-        default=default,
-        show_default=True,
-        help="; ".join(f"{scale.name}: {scale.about}" for scale in SCALES.values()) + ".",
-    )
+    return click.option("--scale", type=click.Choice(list(SCALES)), default=default, show_default=True, help=_SCALES)
 
 
 scale_option = _scale_option("laptop")
 paper_scale_option = _scale_option("paper")
+sweep_scale_option = click.option(
+    "--scale",
+    type=click.Choice(list(SCALES)),
+    help=f"{_SCALES}  [default: laptop; of a recorded sweep of your own, the scale it was run at last]",
+)
+"""The --scale of commands that name sweeps. `name_sweeps` finds the default."""
 
 where_option = click.option(
     "--where",

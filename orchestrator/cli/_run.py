@@ -1,20 +1,26 @@
 """The options of commands that run trials, and the summary that they print at the end."""
 
 import dataclasses
+import shlex
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from orch.cli._options import Command, on_option
 from orch.cli._tables import print_rows
+from orch.core.counted import counted
 from orch.core.errors import InvalidSettings
 from orch.running.options import RunOptions
 from orch.running.progress import duration
 
-SMALL_SWEEP = 40
-"""Sweeps of up to this many trials end with a table of their results."""
+if TYPE_CHECKING:
+    from orch.store import Store
+    from orch.sweeps.trial import Trial
+
+MOST_ROWS = 40
+"""Runs end with a table of their results if it has at most this many rows."""
 DEFAULTS = RunOptions()
 
 
@@ -128,20 +134,28 @@ def run(requests: Sequence[Any], store_location: str, given: dict[str, Any]) -> 
     if not summary.finished and not summary.failed and not summary.left and not summary.stopped:
         click.echo("nothing to do: every trial has its result" if not summary.waiting else "nothing can start yet")
     else:
-        click.echo(f"{summary.finished:,} trials finished in {duration(summary.seconds)}")
+        click.echo(f"{counted(summary.finished, 'trial')} finished in {duration(summary.seconds)}")
     if summary.failed:
         kinds = ", ".join(f"{count} {outcome.replace('_', ' ')}" for outcome, count in sorted(summary.failed.items()))
         click.echo(f"not finished: {kinds}. orch failures shows why; orch resume retries them")
     if summary.waiting:
-        click.echo(f"{summary.waiting:,} trials wait for results of other trials: orch plan shows which")
+        click.echo(f"waiting: {counted(summary.waiting, 'trial')}, for results of other trials: orch plan shows which")
     if summary.stopped:
-        click.echo(f"stopped: {summary.stopped}; {summary.left:,} trials are left: orch resume continues")
-    if len(summary.trials) <= SMALL_SWEEP:
-        from orch.analysis.length_table import TITLE, length_rows
-
-        if rows := length_rows(opened, summary.trials.keys(), summary.trials):
-            print_rows(rows, title=TITLE)
+        click.echo(f"stopped: {summary.stopped}; {counted(summary.left, 'trial')} left: orch resume continues")
+    _print_results(opened, summary.trials, [name for request in requests for name in request.sweeps])
     if summary.stopped == "interrupted":
         sys.exit(130)
     if summary.failed or summary.left:
         sys.exit(3)
+
+
+def _print_results(store: "Store", trials: "Mapping[str, Trial]", names: Sequence[str]) -> None:
+    """Print the accuracy of each cell by length, or the command that shows the results if there are too many."""
+    from orch.analysis.length_table import TITLE, length_rows
+
+    rows = length_rows(store, trials.keys(), trials)
+    if len(rows) > MOST_ROWS:
+        place = shlex.join([*dict.fromkeys(names), "--store", store.location])
+        click.echo(f"{counted(len(rows), 'row')} of results: orch results {place} shows them")
+    elif rows:
+        print_rows(rows, title=TITLE)

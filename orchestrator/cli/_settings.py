@@ -1,26 +1,37 @@
 """Command-line options made from settings: one for each field of a task, a model or a trial, with its description."""
 
 import dataclasses
-from collections.abc import Iterator
+import types
+import typing
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
-from orch import models, tasks
+from orch.cli._sweeps import SUFFIX, read_definitions
+from orch.core.errors import InvalidSettings
 from orch.core.settings import describe, field_types
+from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
 from orch.sweeps.trial import Trial
 
+_DEFINITIONS = "orch.definitions"
+"""Where a click context has the models and tasks whose settings are options."""
 
-class Lengths(click.ParamType[tuple[int, ...], Any]):
-    """An option with a list of whole numbers."""
 
-    name = "n,n,…"
+class Values(click.ParamType[tuple[Any, ...], Any]):
+    """An option with a list of values of one kind."""
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
+    def __init__(self, kind: type[Any]):
+        self._kind = kind
+        self.name = "text,text,…" if kind is str else "n,n,…"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[Any, ...]:
         try:
-            return tuple(int(part) for part in str(value).split(","))
+            return tuple(self._kind(part) for part in str(value).split(","))
         except ValueError:
-            self.fail(f"{value!r} is not a list of whole numbers: write it like 10,20,50", param, ctx)
+            numbers, example = ("whole numbers", "10,20,50") if self._kind is int else ("numbers", "0.1,0.5")
+            self.fail(f"{value!r} is not a list of {numbers}: write it like {example}", param, ctx)
 
 
 class SettingOption(click.Option):
@@ -29,17 +40,22 @@ class SettingOption(click.Option):
     def __init__(self, name: str, hint: Any, section: str, description: str):
         flag = "--" + name.replace("_", "-")
         self.section = section
+        if isinstance(hint, types.UnionType):  # a setting that may also be None, which is its default
+            hint = next(arm for arm in hint.__args__ if arm is not type(None))
         if hint is bool:
             super().__init__([f"{flag}/--no-{flag[2:]}"], default=None, help=description)
         else:
-            super().__init__(
-                [flag], type=Lengths() if hint not in (int, float, str) else hint, default=None, help=description
-            )
+            kind = Values(hint.__args__[0]) if typing.get_origin(hint) is tuple else hint
+            super().__init__([flag], type=kind, default=None, help=description)
 
 
-def setting_options() -> Iterator[SettingOption]:
+def setting_options(definitions: Definitions = BUILT_IN_DEFINITIONS) -> Iterator[SettingOption]:
     """Yield one option for each name of a setting, which several models may share."""
-    for section, registry in (("Task settings", tasks.REGISTRY), ("Model settings", models.REGISTRY)):
+    sections: tuple[tuple[str, Mapping[str, type[Any]]], ...] = (
+        ("Task settings", definitions.tasks),
+        ("Model settings", definitions.models),
+    )
+    for section, registry in sections:
         owners: dict[str, list[tuple[str, type]]] = {}
         for name, config_type in registry.items():
             for field in dataclasses.fields(config_type):
@@ -65,15 +81,36 @@ def _describe(config_type: type, name: str) -> str:
 
 
 class SettingsCommand(click.Command):
-    """A command that has every setting as an option, with a help text in sections."""
+    """A command that has every setting as an option, with a help text in sections.
 
-    def __init__(self, *args: Any, **kwargs: Any):
-        super().__init__(*args, **kwargs)
-        self.params = [*self.params, *setting_options()]
+    If a file of the user is among its arguments, the settings of the file's models and tasks are options too.
+    """
+
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        path = self._file_among(args)
+        context.meta[_DEFINITIONS] = BUILT_IN_DEFINITIONS if path is None else read_definitions(path)
+        taken = {option.name for option in self.params} & {option.name for option in setting_options(_known(context))}
+        if taken:
+            names = ", ".join(sorted(map(str, taken)))
+            raise InvalidSettings([f"{path} has settings called like options of orch {self.name}: rename {names}"])
+        return super().parse_args(context, args)
+
+    def get_params(self, context: click.Context) -> list[click.Parameter]:
+        return [*super().get_params(context), *setting_options(_known(context))]
+
+    def _file_among(self, args: Sequence[str]) -> str | None:
+        """Return the first argument that names a Python file and is not the value of an option."""
+        takes_value = {name for option in self.params for name in option.opts if not getattr(option, "is_flag", True)}
+        for before, word in zip(["", *args], args, strict=False):
+            if word.endswith(SUFFIX) and not word.startswith("-") and before not in takes_value:
+                return word
+        return None
 
     def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         sections: dict[str, list[tuple[str, str]]] = {}
         for param in self.get_params(context):
+            if isinstance(param, click.Argument):
+                continue
             record = param.get_help_record(context)
             if record is not None:
                 sections.setdefault(getattr(param, "section", "Options"), []).append(record)
@@ -85,3 +122,30 @@ class SettingsCommand(click.Command):
 def given_settings(options: dict[str, Any]) -> dict[str, Any]:
     """Return the settings that were set on the command line."""
     return {name: value for name, value in options.items() if value is not None}
+
+
+def known_definitions() -> Definitions:
+    """Return the models and tasks that the running command knows: the built-in ones, and those of the user's file."""
+    return _known(click.get_current_context())
+
+
+def _known(context: click.Context) -> Definitions:
+    found: Definitions = context.meta.get(_DEFINITIONS, BUILT_IN_DEFINITIONS)
+    return found
+
+
+def _complete_models(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return _complete(_known(context).models, incomplete)
+
+
+def complete_tasks(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return the tasks whose names begin with what was typed."""
+    return _complete(_known(context).tasks, incomplete)
+
+
+def _complete(names: Iterable[str], incomplete: str) -> list[CompletionItem]:
+    return [CompletionItem(name) for name in sorted(names) if name.startswith(incomplete)]
+
+
+model_option = click.option("--model", shell_complete=_complete_models, help="Model to train (see: orch models).")
+task_option = click.option("--task", shell_complete=complete_tasks, help="Task to train it on (see: orch tasks).")

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from orch.core.counted import counted
 from orch.sweeps.result import CurvePoint
 from orch.sweeps.trial import Trial
 
@@ -49,7 +50,7 @@ class Display:
         self._shown_at = time.monotonic()
         self._trial = trial
         if self._lines:
-            click.echo(f"{trial.label}: {trial.steps:,} steps at most", err=True)
+            click.echo(f"{trial.label}: {counted(trial.steps, 'step')} at most", err=True)
         self._progress = Progress(
             TextColumn(trial.label),
             BarColumn(),

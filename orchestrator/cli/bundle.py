@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from orch.cli._options import store_option
+from orch.core.counted import counted
 
 
 @click.command()
@@ -37,4 +38,5 @@ def bundle(store: str, others: tuple[str, ...], output: Path, curve_points: int)
     from orch.store import Store
 
     made = make_bundle([Store.open(each) for each in (store, *others)], output, curve_points)
-    click.echo(f"{output}: {made.num_trials:,} trials, {made.num_files:,} files, {made.num_bytes / 1e6:.1f} MB")
+    counts = f"{counted(made.num_trials, 'trial')}, {counted(made.num_files, 'file')}"
+    click.echo(f"{output}: {counts}, {made.num_bytes / 1e6:.1f} MB")

@@ -7,6 +7,7 @@ import click
 from orch.cluster.check import check_launcher
 from orch.cluster.launcher import Launcher
 from orch.cluster.prices import DATED, gpus_per_worker, hourly_cost
+from orch.core.counted import counted
 from orch.core.errors import InvalidSettings
 
 
@@ -36,15 +37,18 @@ def check(file: Path) -> None:
         click.echo(f"warning: {text}", err=True)
     if report.errors:
         raise InvalidSettings(report.errors)
-    count = len(report.warnings)
-    click.echo(f"{file} is right{_size(report.launcher)}; {count} warning{'' if count == 1 else 's'}")
+    click.echo(f"{file} is right{_size(report.launcher)}; {counted(len(report.warnings), 'warning')}")
 
 
 def _size(launcher: Launcher) -> str:
     if launcher.provider == "local":
-        return f": {1 + len(launcher.worker_addresses)} machines"
+        return f": {counted(1 + len(launcher.worker_addresses), 'machine')}"
     workers = launcher.max_workers or 0
-    size = f": up to {workers} workers with {gpus_per_worker(launcher)} GPUs each" if launcher.workers else ""
+    size = (
+        f": up to {counted(workers, 'worker')} with {counted(gpus_per_worker(launcher), 'GPU')} each"
+        if launcher.workers
+        else ""
+    )
     cost = hourly_cost(launcher, workers)
     if cost is None:
         return size

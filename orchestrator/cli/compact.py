@@ -17,4 +17,4 @@ def compact(store: str) -> None:
     """
     from orch.store import Store
 
-    click.echo(str(Store.open(store).compact(min_parts=2)))
+    click.echo(Store.open(store).check_exists().compact(min_parts=2).description)

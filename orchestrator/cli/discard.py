@@ -3,6 +3,7 @@
 import click
 
 from orch.cli._options import where_option, writable_store_option
+from orch.core.counted import counted
 from orch.core.errors import InvalidSettings
 
 
@@ -25,11 +26,11 @@ def discard(where: tuple[str, ...], trial_ids: tuple[str, ...], reason: str, yes
 
     if not where and not trial_ids:
         raise InvalidSettings(["name the results to withdraw: --where model=mamba, or --trial ID"])
-    opened = Store.open(store)
+    opened = Store.open(store).check_exists()
     chosen = trials_to_discard(opened, list(where), list(trial_ids))
     if not chosen:
         click.echo("no result matches: nothing was withdrawn")
         return
     if not yes:
-        click.confirm(f"Withdraw {len(chosen):,} results?", abort=True)
-    click.echo(f"{opened.discard(chosen, reason):,} results withdrawn")
+        click.confirm(f"Withdraw {counted(len(chosen), 'result')}?", abort=True)
+    click.echo(f"{counted(opened.discard(chosen, reason), 'result')} withdrawn")

@@ -7,19 +7,29 @@ from dataclasses import asdict
 import click
 
 from orch.cli._options import writable_store_option
+from orch.cli._sweeps import file_argument, read_definitions
+from orch.core.errors import InvalidSettings
+from orch.models import ModelConfig
 
 
 @click.command()
+@file_argument
 @writable_store_option
 @click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True)
-@click.option("--seconds", default=2.0, show_default=True, help="How long to time the training steps of each model.")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    default=2.0,
+    show_default=True,
+    help="How long to time the training steps of each model.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, one finding per line.")
-def doctor(store: str, device: str, seconds: float, as_json: bool) -> None:
+def doctor(file: str | None, store: str, device: str, seconds: float, as_json: bool) -> None:
     """Check that this machine or cluster computes correctly.
 
     A worker compares every model with double precision on the CPU and tests packs, checkpoints and the store. It then
     times training steps, from which orch plan estimates. Run it first on a new machine, or on the head of a new
-    cluster; it takes minutes.
+    cluster; it takes minutes. With a file of your own, the models of that file are checked and timed instead.
 
     \b
     Example: orch doctor --store s3://bucket/runs
@@ -27,12 +37,18 @@ def doctor(store: str, device: str, seconds: float, as_json: bool) -> None:
     from orch.running.doctor import CheckState
     from orch.running.machines import connected, examine_worker
     from orch.store import Store
+    from orch.usercode import UserSweep
 
+    catalogue = read_definitions(file)
+    codes = tuple(sweep.code for sweep in catalogue.sweeps.values() if isinstance(sweep, UserSweep))
+    own = [each.name for each in catalogue.user_types if issubclass(each, ModelConfig)]
+    if file and not own:
+        raise InvalidSettings([f"{file} defines no model: leave it out to check the built-in ones"])
     opened = Store.open(store)
     with connected(device=device) as machines:
         click.echo(f"a worker on {machines.description}, device {machines.device}; store {opened.location}", err=True)
         failed = 0
-        for finding in examine_worker(opened.uri, machines, seconds):
+        for finding in examine_worker(opened.uri, machines, seconds, own or None, codes):
             failed += finding.state is CheckState.FAIL
             if as_json:
                 click.echo(json.dumps(asdict(finding)))

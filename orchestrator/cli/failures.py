@@ -7,6 +7,7 @@ import click
 
 from orch.cli._on import run_on_head
 from orch.cli._options import json_option, on_option, store_option
+from orch.core.counted import counted
 from orch.core.printable import printable, printable_lines
 
 
@@ -28,7 +29,7 @@ def failures(context: click.Context, store: str, on: str | None, as_json: bool) 
     from orch.running.status import read_failures
     from orch.store import Store
 
-    opened = Store.open(store)
+    opened = Store.open(store).check_exists()
     groups = read_failures(opened)
     if as_json:
         click.echo(json.dumps([dataclasses.asdict(group) for group in groups], indent=2))
@@ -37,7 +38,7 @@ def failures(context: click.Context, store: str, on: str | None, as_json: bool) 
         click.echo("no trial has failed")
     for group in groups:
         count = len(group.trial_ids)
-        attempts = f"{count:,} trial{'s' * (count != 1)}, {group.attempts} attempts"
+        attempts = f"{counted(count, 'trial')}, {counted(group.attempts, 'attempt')}"
         click.secho(printable(f"{attempts}: {group.signature}"), bold=True)
         click.echo(printable(f"  {group.outcome.replace('_', ' ')}, last at {group.last_at}: {group.message}"))
         for line in printable_lines((group.traceback or "").rstrip()):

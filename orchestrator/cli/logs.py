@@ -33,7 +33,7 @@ def logs(store: str, on: str | None, follow: bool, as_json: bool) -> None:
     from orch.running.driver_log import follow_log, newest_driver, read_log, readable_line
     from orch.store import Store
 
-    opened = Store.open(store)
+    opened = Store.open(store).check_exists()
     driver_id = newest_driver(opened)
     try:
         for line in follow_log(opened, driver_id) if follow else read_log(opened, driver_id):

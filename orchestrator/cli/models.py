@@ -7,30 +7,39 @@ from typing import Any
 
 import click
 
-from orch import tasks
 from orch.cli._options import json_option
+from orch.cli._settings import complete_tasks
+from orch.cli._sweeps import file_argument, own_first, read_definitions
 from orch.cli._tables import print_rows
-from orch.core.errors import InvalidSettings, UnknownName
+from orch.core.errors import InvalidSettings, look_up_name
 from orch.core.settings import from_dict
 from orch.models import REGISTRY, Vocabulary
 from orch.sweeps.experiments.param_matched import MATCHED
 
 
 @click.command()
+@file_argument
 @click.option("--matched", is_flag=True, help="The models of the parameter-matched table, with the published counts.")
-@click.option("--task", default="modular_addition", show_default=True, help="Task that sets the vocabulary.")
+@click.option(
+    "--task",
+    default="modular_addition",
+    show_default=True,
+    shell_complete=complete_tasks,
+    help="Task that sets the vocabulary.",
+)
 @click.option("--modulus", default=5, show_default=True, help="Modulus that sets the vocabulary.")
 @click.option("--width", default=256, show_default=True, help="Width at which parameters are counted.")
 @json_option
-def models(matched: bool, task: str, modulus: int, width: int, as_json: bool) -> None:
+def models(file: str | None, matched: bool, task: str, modulus: int, width: int, as_json: bool) -> None:
     """List the models with their parameter counts.
+
+    With a file of your own, its models come first, and --task may name one of its tasks.
 
     \b
     Example: orch models --matched
     """
-    if task not in tasks.REGISTRY:
-        raise UnknownName("task", task, tasks.REGISTRY)
-    chosen = from_dict(tasks.REGISTRY[task], {"modulus": modulus})
+    known = read_definitions(file)
+    chosen = from_dict(look_up_name("task", task, known.tasks), {"modulus": modulus})
     vocabulary = Vocabulary(chosen.vocabulary, chosen.num_readable)
     problems = chosen.problems()
     rows: list[dict[str, Any]] = []
@@ -46,14 +55,14 @@ def models(matched: bool, task: str, modulus: int, width: int, as_json: bool) ->
                 }
             )
     else:
-        for name, config_type in REGISTRY.items():
+        for name, config_type in own_first(known.models, REGISTRY).items():
             config = config_type(width=width)
             problems += config.problems()
             if not problems:
                 parameters = config.num_parameters(vocabulary)
                 rows.append({"model": name, "variant": config.summary, "parameters": parameters, "about": config.about})
     if problems:
-        raise InvalidSettings(problems)
+        raise InvalidSettings(list(dict.fromkeys(problems)))
     if as_json:
         click.echo(json.dumps(rows, indent=2))
     else:

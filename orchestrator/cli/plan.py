@@ -9,12 +9,14 @@ import click
 
 from orch.analysis.comparison import num_covered
 from orch.analysis.published import published_cells
-from orch.cli._options import json_option, on_option, scale_option, store_option, where_option
+from orch.cli._options import json_option, on_option, store_option, sweep_scale_option, where_option
+from orch.cli._sweeps import say_note, sweeps_argument
 from orch.cli._tables import print_rows
 from orch.cluster.launcher import Launcher, read_launcher
+from orch.core.counted import counted
 from orch.core.errors import OrchError
 from orch.planning.estimate import ASSUMED_IN, Basis
-from orch.sweeps.scales import SCALES
+from orch.sweeps.scales import LAPTOP, SCALES
 
 if TYPE_CHECKING:
     from orch.planning.plan import Plan
@@ -23,19 +25,20 @@ MOST_REASONS = 2
 
 
 @click.command()
-@click.argument("sweeps", nargs=-1, required=True, metavar="SWEEP…|FILE.py…|all")
-@scale_option
+@sweeps_argument(required=True)
+@sweep_scale_option
 @where_option
 @store_option
 @on_option
 @json_option
 def plan(
-    sweeps: tuple[str, ...], scale: str, where: tuple[str, ...], store: str, on: str | None, as_json: bool
+    sweeps: tuple[str, ...], scale: str | None, where: tuple[str, ...], store: str, on: str | None, as_json: bool
 ) -> None:
     """Count the trials done and left, and estimate the time.
 
-    A trial that several sweeps have runs once. Nothing is started and nothing is written. A sweep can be your own file:
-    see examples/gated_sweep.py. With --on, the hours and dollars on that cluster are estimated too. The cluster need
+    A trial that several sweeps have runs once. Nothing is started and nothing is written. A sweep can be your own file
+    (see examples/gated_sweep.py), or the name that orch status shows for it, which runs the code that is recorded in
+    the store. With --on, the hours and dollars on that cluster are estimated too. The cluster need
     not be running; only the store of --store is read.
 
     \b
@@ -44,17 +47,17 @@ def plan(
     from orch.cluster.bill import device_of
     from orch.planning.plan import make_plan
     from orch.store import Store
-    from orch.usercode import read_sweeps
+    from orch.usercode import name_sweeps
 
-    names, catalogue = read_sweeps(sweeps)
     opened = Store.open(store)
+    named = name_sweeps(sweeps, opened, scale)
+    say_note(named)
     launcher = read_launcher(on) if on else None
     device = device_of(launcher, opened) if launcher else None
-    found = make_plan(names, scale, where, opened, device, catalogue)
+    found = make_plan(named.names, named.scale or LAPTOP.name, where, opened, device, named.catalogue)
     if where and not found.trials and not found.waiting:
-        raise OrchError(
-            f"no trial of {', '.join(found.sweeps)} at {scale} scale has {' and '.join(where)}: ask for other settings"
-        )
+        asked = f"{', '.join(found.sweeps)} at {found.scale} scale"
+        raise OrchError(f"no trial of {asked} has {' and '.join(where)}: ask for other settings")
     published = _published(found)
     if as_json:
         bills = _bills(found, launcher) if launcher else {}
@@ -87,7 +90,7 @@ def _print_bills(found: "Plan", launcher: Launcher) -> None:
     if not devices:
         click.echo(f"{launcher.path} does not name its machines: divide the hours by the number of devices")
     for bill in bills:
-        workers = f"{bill.num_workers} worker{'s' * (bill.num_workers != 1)}"
+        workers = counted(bill.num_workers, "worker")
         kind = "cores" if found.device == "cpu" else found.device
         time = f"{_rounded(bill.hours)} hours" if bill.hours >= 1 else f"{_rounded(bill.hours * 60)} minutes"
         cost = "" if bill.low is None or bill.high is None else f", {_dollars(bill.low)} to {_dollars(bill.high)}"
@@ -129,16 +132,18 @@ def _print(found: "Plan") -> None:
         print_rows(rows, title=f"{', '.join(found.sweeps)} at {found.scale} scale")
     counts = found.counts
     click.echo(
-        f"{counts['trials']:,} trials, {counts['shared']:,} of them shared with other sweeps:"
+        f"{counted(counts['trials'], 'trial')}, {counts['shared']:,} of them shared with other sweeps:"
         f" {counts['done']:,} done, {counts['failed']:,} failed, {counts['to_do']:,} to do"
         + (f", {counts['waiting']:,} waiting" if counts["waiting"] else "")
     )
     if found.num_saved:
-        click.echo(f"sharing between these sweeps saves {found.num_saved:,} trials")
+        click.echo(f"sharing between these sweeps saves {counted(found.num_saved, 'trial')}")
     if found.waiting:
         click.echo(f"{found.num_waiting:,} wait for {_reasons(found.waiting)}")
     if packs := [len(pack.trials) for pack in _packs(found)]:
-        click.echo(f"they train in {len(packs):,} packs of up to {max(packs)} (orch sweep --pack 1 trains each alone)")
+        click.echo(
+            f"they train in {counted(len(packs), 'pack')} of up to {max(packs)} (orch sweep --pack 1 trains each alone)"
+        )
     if found.hours:
         device = "one CPU core" if found.device == "cpu" else found.device
         click.echo(f"about {_rounded(found.hours * factor)} {unit} are left for {device}: {_basis(found)}")

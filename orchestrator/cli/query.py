@@ -5,9 +5,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from orch.cli._options import scale_option, store_option
+from orch.cli._options import store_option, sweep_scale_option
 from orch.cli._output import check_output, output_options, write_table
+from orch.cli._sweeps import complete_sweeps, say_note
 from orch.core.errors import InvalidSettings, OrchError
+from orch.sweeps.registry import ALL
+from orch.sweeps.scales import LAPTOP
 
 if TYPE_CHECKING:
     from pyarrow import Table
@@ -23,14 +26,24 @@ if TYPE_CHECKING:
     metavar="NAME=FILE",
     help="Make a file (csv, json or parquet) available as a table of that name. May be repeated.",
 )
-@scale_option
+@click.option(
+    "--sweep",
+    "sweeps",
+    multiple=True,
+    metavar="SWEEP|FILE.py",
+    shell_complete=complete_sweeps,
+    help="Sweep that the view plan lists: built in, your own file, or one that orch status shows, whose recorded code"
+    " is run. May be repeated.  [every sweep of the paper]",
+)
+@sweep_scale_option
 @store_option
 @output_options
 def query(
     sql: str | None,
     schema: bool,
     named_files: tuple[str, ...],
-    scale: str,
+    sweeps: tuple[str, ...],
+    scale: str | None,
     store: str,
     format: str | None,
     output: str | None,
@@ -39,8 +52,8 @@ def query(
 
     The dialect is DuckDB's; - reads the query from standard input. The views trials, curves and attempts are the stored
     tables. cells summarises the trials of each model and task. published has the paper's numbers. plan lists all trials
-    at --scale, and comparison has our numbers next to the published ones. A query reads these views and the files of
-    --with, and writes nothing.
+    of --sweep at --scale, and comparison has our numbers next to the published ones. A query reads these views and the
+    files of --with, and writes nothing.
 
     \b
     Example: orch query "SELECT model, task, max(ood_accuracy) FROM trials GROUP BY ALL ORDER BY ALL"
@@ -51,9 +64,15 @@ def query(
         return
     if sql is None:
         raise InvalidSettings(["there is no query: give SQL, or --schema to see the views and their columns"])
-    from orch.analysis import load
+    from orch.analysis.study import Study
+    from orch.store import Store
+    from orch.usercode import name_sweeps
 
-    answer = load(store).ask(sys.stdin.read() if sql == "-" else sql, scale, _read_files(named_files))
+    named = name_sweeps(sweeps, Store.open(store), scale)
+    say_note(named)
+    study = Study(store, named.catalogue, named.names or (ALL,))
+    text = sys.stdin.read() if sql == "-" else sql
+    answer = study.ask(text, named.scale or LAPTOP.name, _read_files(named_files))
     write_table(answer, format, output)
 
 

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from orch.cli._options import store_option
+from orch.cli._sweeps import SUFFIX, say_note, sweeps_argument
 from orch.cli._tables import print_rows
+from orch.core.counted import counted
 from orch.sweeps.scales import SCALES
 
 if TYPE_CHECKING:
@@ -16,8 +18,12 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("sweeps", nargs=-1, metavar="[SWEEP…|FILE.py|all]")
-@click.option("--scale", type=click.Choice(list(SCALES)), help="[default: the scale of most trials in the store]")
+@sweeps_argument()
+@click.option(
+    "--scale",
+    type=click.Choice(list(SCALES)),
+    help="[default: of a recorded sweep of your own, the scale it was run at last; else that of most trials]",
+)
 @store_option
 @click.option(
     "--format",
@@ -59,18 +65,27 @@ def report(
 ) -> None:
     """Compare the results with the published tables and figures.
 
-    The page also has failures, machines, and how to reproduce each number. A sweep need not be finished.
+    The page also has failures, machines, and how to reproduce each number. A sweep need not be finished. It can be your
+    own file, or the name that orch status shows for it, which runs the code that is recorded in the store. Without
+    arguments, the page shows what the store has: first your own sweeps, without running their code, then those of the
+    paper.
 
     \b
     Example: orch report main --check 0.05
     """
     from orch.analysis.report.collect import collect
     from orch.store import Store
-    from orch.usercode import read_sweeps
+    from orch.usercode import name_sweeps
 
-    names, catalogue = read_sweeps(sweeps)
     opened = Store.open(store)
-    found = collect(opened, names, scale, catalogue)
+    named = name_sweeps(sweeps, opened, scale)
+    say_note(named)
+    files = {
+        name: str(Path(given).absolute())
+        for name, given in zip(named.names, sweeps, strict=True)
+        if given.endswith(SUFFIX)
+    }
+    found = collect(opened, named.names, named.scale, named.catalogue, files)
     if check is not None:
         sys.exit(1 if print_disagreements(found.comparisons, check) else 0)
     from orch.analysis.report.write import write_figures, write_text
@@ -89,7 +104,7 @@ def report(
 
         gallery = draw_figures(found.board, [sweep.name for sweep in found.sweeps])
         if figures is not None:
-            click.echo(f"{write_figures(figures, gallery):,} figures in {figures}", err=True)
+            click.echo(f"{counted(write_figures(figures, gallery), 'figure')} in {figures}", err=True)
         if kind == "html":
             path = output or Path("report.html")
             write_text(path, page(found, gallery))

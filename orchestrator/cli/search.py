@@ -9,8 +9,17 @@ import click
 
 from orch.cli._options import BUNDLED, json_option, store_option
 from orch.cli._run import check_options, make_options, worker_options
-from orch.cli._settings import SettingsCommand, given_settings, setting_options
+from orch.cli._settings import (
+    SettingsCommand,
+    given_settings,
+    known_definitions,
+    model_option,
+    setting_options,
+    task_option,
+)
+from orch.cli._sweeps import file_argument, read_definitions
 from orch.cli._tables import print_rows
+from orch.core.counted import counted
 from orch.core.errors import InvalidSettings, StoreReadOnly
 from orch.core.printable import printable
 from orch.running.progress import duration
@@ -22,8 +31,9 @@ ALL = "all"
 
 
 @click.command(cls=SettingsCommand)
-@click.option("--model", help="Model to train (see: orch models).")
-@click.option("--task", help="Task to train it on (see: orch tasks).")
+@file_argument
+@model_option
+@task_option
 @click.option(
     "--vary",
     multiple=True,
@@ -71,6 +81,7 @@ ALL = "all"
 @store_option
 @worker_options
 def search(
+    file: str | None,
     model: str | None,
     task: str | None,
     vary: tuple[str, ...],
@@ -85,18 +96,23 @@ def search(
 
     Optuna proposes points, each is trained with several seeds, and ASHA prunes points whose validation accuracy falls
     behind others at the same training step. Searches and sweeps share finished trials. It is safe to stop (Ctrl-C) and
-    to repeat: the same command continues. The accuracy at --test-length is shown too, but never used to choose.
+    to repeat: the same command continues. The accuracy at --test-length is shown too, but never used to choose. With a
+    file of your own, its models and tasks can be named too, and their settings are options.
 
     \b
     Example: orch search --model factored --task state_machine --modulus 5 --width 64 --steps 4000
              --vary rank=1,2,4,8,16,64,128,256 --objective median --smallest rank --at-least 0.95
     """
+    from orch.search.history import searches_with_code
     from orch.search.report import read_search, read_searches
     from orch.store import Store
 
     problems = _output_problems(top, figure)
+    read_definitions(file)  # the settings were read from it already; this refuses what is not a file
     opened = Store.open(store)
     if show is not None:
+        if file is not None:
+            problems.append("--show reads recorded searches: leave out the file, and name the search: --show ID")
         if problems:
             raise InvalidSettings(problems)
         reports = read_searches(opened, None if show == ALL else show)
@@ -104,6 +120,8 @@ def search(
             ids = ", ".join(report.search_id for report in reports)
             raise InvalidSettings([f"--figure draws one search and there are {len(reports)}: --show one of {ids}"])
         _print(reports, top, figure, as_json)
+        for search_id in searches_with_code(opened) if show == ALL and not as_json else ():
+            click.echo(f"search {search_id} is of a file of yours: orch search --show {search_id} runs its code")
         return
     if store == BUNDLED:
         raise StoreReadOnly()
@@ -118,7 +136,7 @@ def search(
     summary = run_search(question, num_points, opened, make_options(given), say)
     _print([read_search(opened, question, num_points)], top, figure, as_json)
     if not as_json:
-        click.echo(f"{summary.num_ended:,} points in {duration(summary.seconds)}")
+        click.echo(f"{counted(summary.num_ended, 'point')} in {duration(summary.seconds)}")
         if summary.failed:
             click.echo(f"{summary.failed} failed: orch failures shows why; the same command retries them")
         if summary.stopped:
@@ -147,7 +165,8 @@ def _question(
     from orch.search.run import default_points
 
     asked = {name: given.pop(name) for name in _ASKED}
-    setting_names = {option.name for option in setting_options()}
+    definitions = known_definitions()
+    setting_names = {option.name for option in setting_options(definitions)}
     settings = given_settings({name: value for name, value in given.items() if name in setting_names})
     if model is None or task is None:
         raise InvalidSettings([*problems, "name what to train with --model and --task, or use --show"])
@@ -155,7 +174,7 @@ def _question(
         problems.append(f"--points {asked['points']} is not enough: use 1 or more")
     space = Space(())
     try:
-        space = parse_space(vary, task, model, settings)
+        space = parse_space(vary, task, model, settings, definitions)
     except InvalidSettings as error:
         problems += error.problems
     try:
@@ -172,6 +191,7 @@ def _question(
         smallest=None if asked["smallest"] is None else Level(asked["smallest"].replace("-", "_"), asked["at_least"]),
         first_rung=asked["grace"],
         sampler_seed=asked["sampler_seed"],
+        definitions=definitions,
     )
     if problems := problems + question.problems():
         raise InvalidSettings(problems)
@@ -203,4 +223,8 @@ def _print(reports: list[Any], top: int, figure: Path | None, as_json: bool) -> 
         for line in report.conclusion():
             click.echo(printable(line))
         if report.under_way:
-            click.echo(f"{len(report.under_way)} points are not finished: the same command continues them")
+            click.echo(f"{_not_finished(len(report.under_way))}: the same command continues")
+
+
+def _not_finished(count: int) -> str:
+    return f"{counted(count, 'point')} {'is' if count == 1 else 'are'} not finished"

@@ -8,6 +8,7 @@ import click
 from orch.cli._on import run_on_head
 from orch.cli._options import json_option, on_option, store_option
 from orch.cli._tables import print_rows
+from orch.core.counted import counted
 from orch.core.printable import printable
 from orch.running.progress import duration
 
@@ -34,11 +35,13 @@ def status(context: click.Context, store: str, on: str | None, as_json: bool) ->
     from orch.store import Store
     from orch.store.bundled import bundled_hint
 
-    found = read_status(Store.open(store))
+    found = read_status(Store.open(store).check_exists())
     if as_json:
         click.echo(json.dumps(found.to_dict(), indent=2))
         return
     rows = [{TITLES.get(name, name): value for name, value in asdict(each).items()} for each in found.sweeps]
+    if not any(row["where"] for row in rows):
+        rows = [{name: value for name, value in row.items() if name != "where"} for row in rows]
     if rows:
         print_rows(rows, title=f"Sweeps on {found.location}")
     else:
@@ -49,6 +52,6 @@ def status(context: click.Context, store: str, on: str | None, as_json: bool) ->
         click.echo(printable(f"  {line}"))
     if found.finished_last_hour:
         left = "" if found.seconds_left is None else f", about {duration(found.seconds_left)} left"
-        click.echo(f"{found.finished_last_hour:,} trials finished in the last hour{left}")
+        click.echo(f"{counted(found.finished_last_hour, 'trial')} finished in the last hour{left}")
     if any(each.failed for each in found.sweeps):
         click.echo("orch failures shows why trials failed; orch resume retries them")

@@ -6,22 +6,26 @@ from typing import Any
 import click
 
 from orch.cli._options import json_option
+from orch.cli._sweeps import file_argument, own_first, read_definitions
 from orch.cli._tables import print_rows
 from orch.core.errors import InvalidSettings
 from orch.tasks import REGISTRY
 
 
 @click.command()
+@file_argument
 @click.option("--modulus", default=5, show_default=True, help="Modulus to show the tasks at.")
 @json_option
-def tasks(modulus: int, as_json: bool) -> None:
+def tasks(file: str | None, modulus: int, as_json: bool) -> None:
     """List the tasks, each with an example.
+
+    With a file of your own, its tasks come first.
 
     \b
     Example: orch tasks --modulus 3
     """
     rows: list[dict[str, Any]] = []
-    for name, task_type in REGISTRY.items():
+    for name, task_type in own_first(read_definitions(file).tasks, REGISTRY).items():
         task = task_type(modulus=modulus)
         if problems := task.problems():
             raise InvalidSettings(problems)

@@ -11,11 +11,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from orch.cli._options import store_option
-from orch.cli._settings import SettingsCommand, given_settings
+from orch.cli._settings import SettingsCommand, given_settings, known_definitions, model_option, task_option
+from orch.cli._sweeps import file_argument, read_definitions
 from orch.cli._tables import print_rows
 from orch.cli._training_display import Display, Interrupt
+from orch.core.counted import counted
 from orch.core.errors import InvalidSettings
+from orch.core.safetensors_header import read_orch_header
 from orch.running.options import RunOptions
+from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
+from orch.sweeps.memory import check_memory
 from orch.sweeps.result import Result, StopReason
 from orch.sweeps.trial import Trial, make_trial
 
@@ -27,8 +32,9 @@ STEPS_AT_ONCE = 10
 
 
 @click.command(cls=SettingsCommand)
-@click.option("--model", help="Model to train (see: orch models).")
-@click.option("--task", help="Task to train it on (see: orch tasks).")
+@file_argument
+@model_option
+@task_option
 @click.option("--trial", "trial_id", metavar="ID", help="Train this trial of a recorded sweep; store nothing.")
 @store_option
 @click.option("--seed", type=int, help="Set --init-seed and --data-seed at once.")
@@ -47,6 +53,7 @@ STEPS_AT_ONCE = 10
 )
 @click.option("--json", "as_json", is_flag=True, help="Print only the result, as one JSON object.")
 def train(
+    file: str | None,
     model: str | None,
     task: str | None,
     trial_id: str | None,
@@ -63,12 +70,18 @@ def train(
     """Train one trial in this process and test it.
 
     Settings have the paper's names; their defaults are shown in brackets. An accuracy of 0 is chance, 1 is perfect.
+    With a file of your own, its models and tasks can be named too, and their settings are options:
+    orch train FILE.py --help lists them.
 
     \b
     Example: orch train --model bilinear --task modular_addition --modulus 5 --steps 1000
     """
+    if file is not None and trial_id is not None:
+        raise InvalidSettings(["--trial takes its code from the store: leave out the file"])
+    read_definitions(file)  # the settings were read from it already; this refuses what is not a file
     trial = _chosen(model, task, trial_id, store, seed, epochs, given_settings(options))
     _check_files(save, checkpoint, threads)
+    check_memory([trial], device.partition(":")[0])
 
     import torch
 
@@ -109,7 +122,7 @@ def train(
     if as_json:
         click.echo(json.dumps(_finite(result.summary())))
     else:
-        _print_result(result, save)
+        _print_result(result, save, file)
 
 
 def _chosen(
@@ -124,7 +137,7 @@ def _chosen(
     if trial_id is None:
         if model is None or task is None:
             raise InvalidSettings(["name what to train: --model and --task, or --trial with the id of a sweep's trial"])
-        return resolve_trial(model, task, seed, epochs, settings)
+        return resolve_trial(model, task, seed, epochs, settings, known_definitions())
     if model or task or settings or seed is not None or epochs is not None:
         raise InvalidSettings(["--trial names a whole trial: leave out --model, --task and all settings"])
     from orch.running.requests import find_trial
@@ -133,7 +146,14 @@ def _chosen(
     return find_trial(Store.open(store), trial_id)
 
 
-def resolve_trial(model: str, task: str, seed: int | None, epochs: int | None, settings: dict[str, Any]) -> Trial:
+def resolve_trial(
+    model: str,
+    task: str,
+    seed: int | None,
+    epochs: int | None,
+    settings: dict[str, Any],
+    definitions: Definitions = BUILT_IN_DEFINITIONS,
+) -> Trial:
     """Return the trial that the options describe, or raise one error with all its problems."""
     if seed is not None:
         settings = {"init_seed": seed, "data_seed": seed} | settings
@@ -151,7 +171,7 @@ def resolve_trial(model: str, task: str, seed: int | None, epochs: int | None, s
             batches = math.ceil(examples / max(1, settings.get("batch_size", 64)))
             settings["steps"] = (epochs or 1000) * batches
     try:
-        trial = make_trial(task, model, **settings)
+        trial = make_trial(task, model, definitions, **settings)
     except InvalidSettings as error:
         raise InvalidSettings(problems + error.problems) from None
     if problems:
@@ -164,11 +184,23 @@ def _check_files(save: Path | None, checkpoint: Path | None, threads: int) -> No
     problems = []
     if threads < 1:
         problems.append(f"--threads {threads} is not enough: use 1 or more")
-    for option, path in (("--save", save), ("--checkpoint", checkpoint)):
+    files = (("--save", save, "result", "a saved model"), ("--checkpoint", checkpoint, "step", "a checkpoint"))
+    for option, path, kind, thing in files:
         if path is not None and not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
             problems.append(f"{option} {path} cannot be written: make the folder {path.parent} first")
+        elif path is not None and path.exists() and _holds_other_data(path, kind):
+            problems.append(f"{option} {path} is there and is not {thing} of orch: name another file, or delete it")
+    if save is not None and checkpoint is not None and save.absolute() == checkpoint.absolute():
+        problems.append("--save and --checkpoint name one file: name two")
     if problems:
         raise InvalidSettings(problems)
+
+
+def _holds_other_data(path: Path, kind: str) -> bool:
+    """Return whether writing to a file would destroy something that orch did not write as this kind of file."""
+    if not path.is_file():
+        return False  # such as /dev/null
+    return path.stat().st_size > 0 and kind not in read_orch_header(path)
 
 
 def _pick_device(name: str) -> str:
@@ -185,7 +217,7 @@ def _pick_device(name: str) -> str:
     return name
 
 
-def _print_result(result: Result, save: Path | None) -> None:
+def _print_result(result: Result, save: Path | None, file: str | None) -> None:
     trial = result.trial
     parameters = trial.model.num_parameters(trial.vocabulary)
     how = {
@@ -200,10 +232,14 @@ def _print_result(result: Result, save: Path | None) -> None:
         majority = ["", *(f"{value:.3f}" for value in result.majority.values())]
         rows.append({"inputs": "commonest answer"} | dict(zip(lengths, majority, strict=True)))
     click.secho(f"{trial.label}, {parameters:,} parameters, trial {trial.id}", bold=True)
-    print_rows(rows, title=f"{result.steps:,} steps in {result.seconds:.1f} s ({how})")
+    print_rows(rows, title=f"{counted(result.steps, 'step')} in {result.seconds:.1f} s ({how})")
     if save is not None:
         click.secho(f"saved to {save}; load it with", dim=True)
-        click.echo(f'  from orch.training.checkpoints import load_model\n  network, trial = load_model("{save}")')
+        own = "" if file is None else f', read_sweeps(["{file}"])[1]'
+        imported = [] if file is None else ["from orch.usercode import read_sweeps"]
+        lines = ["from orch.training.checkpoints import load_model", *imported]
+        for line in [*lines, f'network, trial = load_model("{save}"{own})']:
+            click.echo(f"  {line}")
 
 
 def _score(value: float) -> "Text":

@@ -15,7 +15,12 @@ def write_atomically(
 
     The hidden file is named `.<name>.<random>`, and removed if anything fails. With `durable`, missing folders are
     created, and when this returns the file would survive a power cut. `before_rename` is called between the two steps.
+    A device or a pipe, such as /dev/null, is written to and never replaced.
     """
+    if path.exists() and not path.is_file() and not path.is_dir():
+        with path.open("wb") as device:
+            device.writelines([data] if isinstance(data, bytes) else data)
+        return
     aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         with open(aside, "wb", opener=_create_with_folders if durable else _create) as file:

@@ -11,7 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from orch import models
 from orch.core.errors import OrchError
+from orch.models import ModelConfig
 from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
 from orch.sweeps.trial import Trial
 
@@ -114,6 +116,11 @@ def cost_columns(definitions: Definitions = BUILT_IN_DEFINITIONS) -> list[str]:
     return [column.name for column in columns if not column.type.num_fields and column.name not in _IN_A_PACK]
 
 
+def rate_key(model: ModelConfig) -> str:
+    """Return the name under which `orch doctor` records a model's rate: a user's model has its revision in it."""
+    return model.name if models.REGISTRY.get(model.name) is type(model) else f"{model.name}-{model.revision}"
+
+
 class Estimator:
     """Estimates the time of trials: the arithmetic, corrected by the time that finished trials took.
 
@@ -178,8 +185,8 @@ class Estimator:
             if key in self._took:
                 took, computed = self._took[key]
                 return seconds * took / computed, basis
-        if trial.model.name in self._tried:
-            return seconds * self._tried[trial.model.name], Basis.TRIED
+        if (key := rate_key(trial.model)) in self._tried:
+            return seconds * self._tried[key], Basis.TRIED
         return seconds, Basis.ASSUMED
 
 

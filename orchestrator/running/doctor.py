@@ -5,6 +5,7 @@ store and read from it, and time each model's training steps for `orch plan`.
 """
 
 import enum
+import functools
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -16,9 +17,10 @@ from torch import Tensor
 
 from orch import models
 from orch.models.network import Network, build
-from orch.planning.estimate import step_seconds
+from orch.planning.estimate import rate_key, step_seconds
 from orch.running import provenance
 from orch.store import Store
+from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
 from orch.sweeps.trial import Trial, make_trial
 from orch.tasks.sampling import Batch, Sampler
 from orch.training.checkpoints import parse_snapshot, snapshot_bytes
@@ -62,9 +64,10 @@ def examine(
     device: str,
     rate_seconds: float = RATE_SECONDS,
     names: Sequence[str] = tuple(sorted(models.REGISTRY)),
+    definitions: Definitions = BUILT_IN_DEFINITIONS,
 ) -> Iterator[Finding]:
-    """Run all checks in this process, and yield the finding of each."""
-    for name, check in checks(store_uri, device, rate_seconds, names):
+    """Run all checks of the models `names` of `definitions` in this process, and yield the finding of each."""
+    for name, check in checks(store_uri, device, rate_seconds, names, definitions):
         started = time.monotonic()
         try:
             state, detail = CheckState.PASS, check()
@@ -76,14 +79,21 @@ def examine(
         yield Finding(name, state, detail, time.monotonic() - started)
 
 
-def checks(store_uri: str, device: str, rate_seconds: float, names: Sequence[str]) -> list[Check]:
+def checks(
+    store_uri: str, device: str, rate_seconds: float, names: Sequence[str], definitions: Definitions
+) -> list[Check]:
+    def of_each(what: str, check: Callable[[str, str, Definitions], str]) -> list[Check]:
+        return [(f"{name}: {what}", functools.partial(check, name, device, definitions)) for name in names]
+
+    built_in = not models.REGISTRY.keys().isdisjoint(names)
+    kernels = [("mamba: mamba_ssm against ours", lambda: compare_mamba_kernels(device))] if built_in else []
     return [
         ("device", lambda: describe(device)),
         ("store", lambda: check_store(store_uri)),
-        *((f"{name}: outputs and gradients", lambda name=name: compare_with_double(name, device)) for name in names),
-        ("mamba: mamba_ssm against ours", lambda: compare_mamba_kernels(device)),
-        *((f"{name}: pack and checkpoint", lambda name=name: check_training(name, device)) for name in names),
-        ("rates", lambda: record_rates(store_uri, device, rate_seconds, names)),
+        *of_each("outputs and gradients", compare_with_double),
+        *kernels,
+        *of_each("pack and checkpoint", check_training),
+        ("rates", lambda: record_rates(store_uri, device, rate_seconds, names, definitions)),
     ]
 
 
@@ -104,14 +114,16 @@ def check_store(store_uri: str) -> str:
     return f"{store.location} was written and read from this worker"
 
 
-def small_trial(name: str, **settings: Any) -> Trial:
-    shape = {"width": 64, **models.REGISTRY[name].small_settings, **settings}
-    return make_trial("modular_addition", name, modulus=5, steps=20, eval_every=10, test_length=20, curve_lengths=(20,),
-                      validation_samples=64, test_samples=64, **shape)  # fmt: skip
+def small_trial(name: str, definitions: Definitions = BUILT_IN_DEFINITIONS, **settings: Any) -> Trial:
+    shape = {"width": 64, **definitions.models[name].small_settings, **settings}
+    sizes = {"steps": 20, "eval_every": 10, "test_length": 20, "curve_lengths": (20,), "validation_samples": 64}
+    return make_trial("modular_addition", name, definitions, modulus=5, test_samples=64, **sizes, **shape)
 
 
-def compare_with_double(name: str, device: str, **settings: Any) -> str:
-    trial = small_trial(name, **settings)
+def compare_with_double(
+    name: str, device: str, definitions: Definitions = BUILT_IN_DEFINITIONS, **settings: Any
+) -> str:
+    trial = small_trial(name, definitions, **settings)
     generators = [torch.Generator().manual_seed(seed) for seed in range(2)]
     reference = build(trial.model, trial.vocabulary, generators)
     batch = _batch(trial, num_trials=2)
@@ -130,13 +142,13 @@ def compare_mamba_kernels(device: str) -> str:
     return compare_with_double("mamba", device, width=256, layers=4)
 
 
-def check_training(name: str, device: str) -> str:
+def check_training(name: str, device: str, definitions: Definitions = BUILT_IN_DEFINITIONS) -> str:
     """Compare three trials of a pack, stopped and resumed from bytes, with each trial alone and uninterrupted."""
-    trials = [small_trial(name, init_seed=seed, data_seed=seed, learning_rate=1e-3) for seed in range(3)]
+    trials = [small_trial(name, definitions, init_seed=seed, data_seed=seed, learning_rate=1e-3) for seed in range(3)]
     pack = Training(trials, device)
     pack.advance(stop_at=5)
     saved = [snapshot_bytes(pack.snapshot(position)) for position in range(len(trials))]
-    resumed = Training.resume([parse_snapshot(data, "a checkpoint") for data in saved], device)
+    resumed = Training.resume([parse_snapshot(data, "a checkpoint", definitions) for data in saved], device)
     while not resumed.finished:
         resumed.advance()
     together = {result.trial.id: result.parameters for result in resumed.results}
@@ -149,19 +161,30 @@ def check_training(name: str, device: str) -> str:
     return "bit for bit" if worst == 0 else f"within {worst:.1e}"
 
 
-def record_rates(store_uri: str, device: str, seconds: float, names: Sequence[str]) -> str:
-    """Record how long training steps take at the published size, as a ratio to the computed time, for plans."""
+def record_rates(
+    store_uri: str,
+    device: str,
+    seconds: float,
+    names: Sequence[str],
+    definitions: Definitions = BUILT_IN_DEFINITIONS,
+) -> str:
+    """Record how long training steps take at the published size, as a ratio to the computed time, for plans.
+
+    Ratios of other models that were recorded for this device are kept.
+    """
     ratios, speeds = {}, []
     for name in names:
-        trial = make_trial("modular_addition", name, modulus=5)
+        trial = make_trial("modular_addition", name, definitions, modulus=5)
         measured = _step_seconds(trial, device, seconds)
-        ratios[name] = measured / step_seconds(trial, "cpu" if device == "cpu" else "gpu")
-        speeds.append(f"{name} {1 / measured:.0f}/s")
+        ratios[rate_key(trial.model)] = measured / step_seconds(trial, "cpu" if device == "cpu" else "gpu")
+        speeds.append(f"{name} {1 / measured:.0f}")
     place = provenance.machine(device, torch.get_num_threads())
     store = Store.open(store_uri)
     key = "".join(letter if letter.isalnum() else "-" for letter in place["device"].lower())
-    store.put_json(f"rates/{key}.json", {"device": place["device"], "host": place["host"], "ratios": ratios})
-    return "training steps at width 256: " + ", ".join(speeds)
+    path = f"rates/{key}.json"
+    known = (store.get_json(path) or {}).get("ratios", {})
+    store.put_json(path, {"device": place["device"], "host": place["host"], "ratios": known | ratios})
+    return "training steps a second with the default settings: " + ", ".join(speeds)
 
 
 def _step_seconds(trial: Trial, device: str, seconds: float) -> float:

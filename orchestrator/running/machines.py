@@ -3,15 +3,17 @@
 import logging
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import ray
 
+from orch.core.counted import counted
 from orch.core.errors import OrchError
 from orch.running.autoscaling import BOOTSTRAP, ClusterLimits
+from orch.usercode import UserCode
 
 JOIN_SECONDS = 60.0
 
@@ -37,13 +39,18 @@ class Machines:
 
     @property
     def description(self) -> str:
-        parts = [f"{self.cpus} CPU core{'s' * (self.cpus != 1)}"]
+        parts = [counted(self.cpus, "CPU core")]
         if self.gpus:
-            parts.append(f"{self.gpus} GPU{'s' * (self.gpus != 1)}")
+            parts.append(counted(self.gpus, "GPU"))
         if not self.address:
             return f"this machine only ({', '.join(parts)})"
-        nodes = f"{self.nodes} node{'s' * (self.nodes != 1)} now"
+        nodes = f"{counted(self.nodes, 'node')} now"
         return f"the Ray cluster at {self.address} ({nodes}, in all up to {', '.join(parts)})"
+
+
+def on_cluster() -> bool:
+    """Return whether `connected` would connect to a cluster instead of starting Ray on this machine."""
+    return bool(os.environ.get("RAY_ADDRESS")) or ClusterLimits.of_this_head() is not None
 
 
 @contextmanager
@@ -116,16 +123,29 @@ def _live_nodes() -> list[dict[str, Any]]:
     return [node for node in nodes() if node["Alive"]]
 
 
-def examine_worker(store: str, machines: Machines, seconds: float) -> Iterator[Any]:
-    """Run the checks of `orch doctor` on one worker, and yield each finding as it is made."""
+def examine_worker(
+    store: str,
+    machines: Machines,
+    seconds: float,
+    names: Sequence[str] | None = None,
+    codes: tuple[UserCode, ...] = (),
+) -> Iterator[Any]:
+    """Run the checks of `orch doctor` on one worker, and yield each finding as it is made.
+
+    The models `names`, by default the built-in ones, are checked; `codes` define those that are not built in.
+    """
+    sent = [code.to_dict() for code in codes]
 
     def examine() -> Iterator[Any]:
         import torch
 
         from orch.running import doctor
+        from orch.usercode import UserCode, make_catalogue
 
         torch.set_num_threads(1)
-        yield from doctor.examine(store, machines.device, seconds)
+        catalogue = make_catalogue(tuple(map(UserCode.from_dict, sent)))
+        chosen = sorted(catalogue.models) if names is None else names
+        yield from doctor.examine(store, machines.device, seconds, chosen, catalogue)
 
     gpus = machines.gpus_per_trial if machines.device == "cuda" else 0
     remote = ray.remote(examine).options(num_cpus=1, num_gpus=gpus, num_returns="streaming", max_retries=0)

@@ -1,17 +1,20 @@
 """Requests for sweeps, and their record in the store, by which `orch resume` and `orch train --trial` find them."""
 
 import hashlib
-from collections.abc import Iterable
+import json
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from orch.core.errors import OrchError
+from orch.core.errors import InvalidSettings, OrchError, UnknownName
 from orch.planning.plan import Plan, make_plan
 from orch.store import Store
 from orch.sweeps.catalogue import Catalogue
+from orch.sweeps.scales import LAPTOP
 from orch.sweeps.trial import Trial
-from orch.usercode import UserCode, UserSweep, make_catalogue, read_sweeps
-from orch.usercode.stored_code import get_code, put_code
+from orch.usercode import NamedSweeps, UserCode, make_catalogue, name_sweeps
+from orch.usercode.naming import FOLDER
+from orch.usercode.stored_code import code_of_trial, get_code, put_code
 
 
 @dataclass(frozen=True)
@@ -25,11 +28,19 @@ class Request:
     """The user's files as they were when the request was made."""
 
     @classmethod
-    def read(cls, names: Iterable[str], scale: str, where: Iterable[str]) -> "Request":
-        """Make a request from names of sweeps and of files, which are read now and not again."""
-        sweeps, catalogue = read_sweeps(names)
-        code = tuple(sweep.code for sweep in catalogue.sweeps.values() if isinstance(sweep, UserSweep))
-        return cls(tuple(sweeps), scale, tuple(where), code)
+    def read(
+        cls, names: Iterable[str], scale: str | None, where: Iterable[str], store: Store | None = None
+    ) -> "Request":
+        """Make a request from names of sweeps and of files, which are read now and not again.
+
+        A name may also be that of a sweep recorded in `store`; without a `scale`, it is run at its recorded scale.
+        """
+        return cls.of(name_sweeps(names, store, scale), where)
+
+    @classmethod
+    def of(cls, named: NamedSweeps, where: Iterable[str]) -> "Request":
+        """Make a request for the sweeps that a user named."""
+        return cls(named.names, named.scale or LAPTOP.name, tuple(where), named.codes)
 
     @property
     def catalogue(self) -> Catalogue:
@@ -57,27 +68,49 @@ def record(store: Store, request: Request, plan: Plan) -> None:
         "seconds": {planned.id: round(planned.seconds, 3) for planned in plan.trials if planned.id},
         "waiting": plan.num_waiting,
         "code": put_code(store, request.code),
+        "titles": {code.name: request.catalogue.sweeps[code.name].title for code in request.code},
     }
-    store.put_json(f"sweeps/{name}.json", values)
+    store.put_json(f"{FOLDER}/{name}.json", values)
 
 
-def recorded_requests(store: Store) -> list[Request]:
-    """Return every request that was ever made on this store."""
+def recorded_requests(store: Store, names: Collection[str] = ()) -> list[Request]:
+    """Return every request that was ever made on this store, or those for any of the sweeps `names`.
+
+    Nothing is run until a request is planned.
+    """
+    records = store.list_json(FOLDER).values()
+    known = {name for values in records for name in values["sweeps"]}
+    if problems := [str(UnknownName("recorded sweep", name, known)) for name in names if name not in known]:
+        raise InvalidSettings(problems)
     found = []
-    for values in store.list_json("sweeps").values():
+    for values in records:
         sweeps = tuple(values["sweeps"])
+        if names and not {*names} & {*sweeps}:
+            continue
         code = get_code(store, values.get("code", ()), ", ".join(sweeps))
         found.append(Request(sweeps, values["scale"], tuple(values["where"]), code))
     return found
 
 
 def find_trial(store: Store, trial_id: str) -> Trial:
-    """Return the recorded trial that has this id, or whose id begins with it."""
-    known: dict[str, Trial] = {}
+    """Return the trial that has this id, or whose id begins with it: a finished one, or one of a recorded sweep.
+
+    The recorded code of user-defined models and tasks is run.
+    """
+    finished = store.done()
+    if trial_id in finished:
+        return _finished_trial(store, trial_id)
+    asked: dict[str, Trial] = {}
     for request in recorded_requests(store):
-        known |= {planned.trial.id: planned.trial for planned in request.plan(store).trials}
-    matching = [key for key in known if key.startswith(trial_id)]
+        asked |= {planned.trial.id: planned.trial for planned in request.plan(store).trials}
+    matching = [key for key in {*asked, *finished} if key.startswith(trial_id)]
     if len(matching) != 1:
         problem = f"{len(matching)} trials begin with it" if matching else "no sweep on this store asked for it"
         raise OrchError(f"trial {trial_id!r}: {problem}: copy an id from orch failures, and check --store")
-    return known[matching[0]]
+    return asked.get(matching[0]) or _finished_trial(store, matching[0])
+
+
+def _finished_trial(store: Store, trial_id: str) -> Trial:
+    rows = store.read("trials", ["trial_id", "config"]).to_pylist()
+    config = next(row["config"] for row in rows if row["trial_id"] == trial_id)
+    return Trial.from_dict(json.loads(config), make_catalogue(code_of_trial(store, trial_id)))

@@ -1,14 +1,17 @@
 """Run sweeps: plan them, take the lease, run the trials that have no result, and sum up."""
 
+import functools
+import operator
 import os
 import subprocess
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from orch.core.counted import counted
 from orch.core.errors import OrchError
 from orch.planning.plan import Plan, PlannedTrial, TrialState
 from orch.running.failures import Failure
@@ -19,6 +22,7 @@ from orch.running.requests import Request, record
 from orch.running.session import Session, check_holders, compacting, interruptible
 from orch.running.units import Turn, Unit, make_packs
 from orch.store import Store
+from orch.sweeps.memory import check_memory
 from orch.sweeps.trial import Trial
 
 LONG_SECONDS = 24 * 3600
@@ -47,7 +51,7 @@ def run_sweeps(
     requests: Sequence[Request], store: Store, options: RunOptions, say: Callable[[str], None]
 ) -> RunSummary:
     """Run the requested trials that have no result in the store. It can be stopped at any moment and repeated."""
-    from orch.running.machines import connected
+    from orch.running.machines import connected, on_cluster
 
     plans = [request.plan(store) for request in requests]
     for request, plan in zip(requests, plans, strict=True):
@@ -55,16 +59,18 @@ def run_sweeps(
             raise OrchError(f"no trial matches {request.description}: change --where; orch plan shows all trials")
     todo = _to_do(plans)
     if not todo:
-        waiting = sum(plan.num_waiting for plan in plans)
+        waiting = _num_waiting(plans)
         trials = _all_trials(plans)
         return RunSummary(finished=0, failed={}, left=0, waiting=waiting, seconds=0.0, stopped="", trials=trials)
+    if not on_cluster():
+        check_memory((planned.trial for planned in todo.values()), options.device)
     if not options.join:
         check_holders(store, "wait for it, or share the work with --join")
     started = time.monotonic()
     with connected(options.num_cpus, options.gpus_per_trial, options.device) as machines:
         estimate = sum(planned.seconds for planned in todo.values()) / machines.slots
         say(f"running on {machines.description}; store {store.location}")
-        say(f"{len(todo):,} trials to do, about {duration(estimate)}")
+        say(f"{counted(len(todo), 'trial')} to do, about {duration(estimate)}")
         if estimate > LONG_SECONDS and not options.confirm(f"This may take {duration(estimate)}. Start?"):
             raise OrchError("nothing was started: select fewer trials with --where, or add --yes")
         store.verify()
@@ -84,13 +90,29 @@ def run_sweeps(
     return summary
 
 
+def _each_once(plans: Sequence[Plan]) -> list[PlannedTrial]:
+    """Return the trials of several plans, each once, with all sweeps that ask for it."""
+    found: dict[str | Trial, PlannedTrial] = {}
+    for planned in (planned for plan in plans for planned in plan.trials):
+        key = planned.id or planned.trial  # a trial that waits has no id yet
+        known = found.get(key)
+        sweeps = planned.sweeps if known is None else tuple(dict.fromkeys((*known.sweeps, *planned.sweeps)))
+        found[key] = replace(planned, sweeps=sweeps)
+    return list(found.values())
+
+
 def _to_do(plans: Sequence[Plan]) -> dict[str, PlannedTrial]:
     """Return the trials that a run would train now, each once, by their ids."""
-    return {planned.id: planned for plan in plans for planned in plan.trials if planned.left}
+    return {planned.id: planned for planned in _each_once(plans) if planned.left}
+
+
+def _num_waiting(plans: Sequence[Plan]) -> int:
+    """Count the trials that wait for others. Plans that overlap wait for the same results, which count once."""
+    return functools.reduce(operator.or_, (plan.waiting for plan in plans), Counter[str]()).total()
 
 
 def _all_trials(plans: Sequence[Plan]) -> dict[str, Trial]:
-    return {planned.id: planned.trial for plan in plans for planned in plan.trials}
+    return {planned.id: planned.trial for planned in _each_once(plans) if planned.id}
 
 
 def _notify(command: str, summary: RunSummary) -> None:
@@ -162,20 +184,16 @@ class _Session(Session):
         """Sum up the run so far, and log that it ended; `stopped` is why, and empty if all is done."""
         failed = dict(Counter(self._failed.values()))
         left = max(0, len(_to_do(self._plans)) - len(self._failed))
-        waiting = sum(plan.num_waiting for plan in self._plans)
+        waiting = _num_waiting(self._plans)
         self.log.event("sweep ended", finished=self._num_finished, failed=failed, left=left, stopped=stopped)
         return RunSummary(self._num_finished, failed, left, waiting, 0.0, stopped, _all_trials(self._plans))
 
     def _start_display(self, todo: dict[str, PlannedTrial]) -> None:
         counts: dict[str, ProgressCount] = {}
-        planned_trials = [planned for plan in self._plans for planned in plan.trials]
-        for planned in planned_trials:
-            for name in planned.sweeps:
-                counts.setdefault(name, ProgressCount()).expect(planned.state == TrialState.DONE)
         overall = ProgressCount()
-        # Trials that wait have no id yet. Each of the others counts once.
-        for planned in {planned.id or place: planned for place, planned in enumerate(planned_trials)}.values():
-            overall.expect(planned.state == TrialState.DONE)
+        for planned in _each_once(self._plans):
+            for count in (overall, *(counts.setdefault(name, ProgressCount()) for name in planned.sweeps)):
+                count.expect(planned.state == TrialState.DONE)
         seconds = sum(planned.seconds for planned in todo.values())
         self._todo = todo
         self._progress = Progress(counts, seconds, overall)

@@ -13,6 +13,8 @@ from orch.store.failed_trials import failed_attempts, failed_trials
 @dataclass(frozen=True)
 class SweepStatus:
     name: str
+    """The names of its sweeps, as other commands accept them."""
+    where: str
     scale: str
     total: int
     done: int
@@ -50,7 +52,8 @@ def read_status(store: Store) -> StoreStatus:
         missing_seconds |= missing
         sweeps.append(
             SweepStatus(
-                name=", ".join((*values["sweeps"], *values["where"])),
+                name=" ".join(values["sweeps"]),
+                where=" ".join(values["where"]),
                 scale=values["scale"],
                 total=len(values["seconds"]) + values["waiting"],
                 done=len(values["seconds"]) - len(missing),

@@ -16,6 +16,8 @@ from orch.core.errors import OrchError
 from orch.search.space import Params, canonical_point
 from orch.search.spec import SearchSpec
 from orch.store import Store
+from orch.usercode import codes_defining, make_catalogue
+from orch.usercode.stored_code import get_code, put_code
 
 FOLDER = "searches"
 
@@ -150,20 +152,32 @@ class History:
 def record_question(store: Store, question: SearchSpec, num_points: int) -> None:
     """Record a search, so that it can be shown and continued. A later call may raise its number of points."""
     at = datetime.now(UTC).isoformat(timespec="seconds")
-    values = {"question": question.to_dict(), "points": num_points, "at": at}
+    code = put_code(store, codes_defining([question.example]))
+    values = {"question": question.to_dict(), "points": num_points, "at": at, "code": code}
     store.put_json(f"{FOLDER}/{question.id}/search.json", values)
 
 
 def recorded_searches(store: Store, name: str | None = None) -> dict[str, tuple[SearchSpec, int]]:
-    """Return the question and the number of points of every search, or of those whose id begins with `name`."""
+    """Return the question and the number of points of every search, or of those whose id begins with `name`.
+
+    A search of user-defined models or tasks is found only by its name, because its recorded code is run: see
+    `searches_with_code`.
+    """
     found = {}
     for path in store.list_files(FOLDER):
         search_id = path.split("/")[1]
         if path.endswith("/search.json") and search_id.startswith(name or ""):
             values = store.get_json(path)
-            if values is not None:
-                found[search_id] = values["at"], SearchSpec.from_dict(values["question"]), values["points"]
+            if values is not None and (name or not values.get("code")):
+                catalogue = make_catalogue(get_code(store, values.get("code", ()), f"search {search_id}"))
+                found[search_id] = values["at"], SearchSpec.from_dict(values["question"], catalogue), values["points"]
     if name and not found:
         raise OrchError(f"no search on {store.location} begins with {name!r}: orch search --show lists all")
     in_order = sorted(found.items(), key=lambda item: item[1][0])
     return {search_id: (question, num_points) for search_id, (_, question, num_points) in in_order}
+
+
+def searches_with_code(store: Store) -> list[str]:
+    """Return the ids of the searches of user-defined models or tasks. Their code is not run."""
+    paths = (path for path in store.list_files(FOLDER) if path.endswith("/search.json"))
+    return [path.split("/")[1] for path in paths if (store.get_json(path) or {}).get("code")]

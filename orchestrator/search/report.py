@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from orch.core.counted import counted
 from orch.core.errors import OrchError
-from orch.search.history import History, Point, PointResult, PointState, recorded_searches
+from orch.search.history import History, Point, PointResult, PointState, recorded_searches, searches_with_code
 from orch.search.run import make_strategy
 from orch.search.smallest import Smallest, StrategyComparison, compare
 from orch.search.space import describe_point
@@ -118,8 +119,8 @@ class SearchReport:
         other, assumed = answer.comparison, ""
         if other.num_assumed:
             assumed = (
-                f" ({other.num_assumed} values not trained to the end, counted like the nearest on the same side of the"
-                " answer that was, else with all their steps)"
+                f" ({counted(other.num_assumed, 'value')} not trained to the end, counted like the nearest on the same"
+                " side of the answer that was, else with all their steps)"
             )
         lines.append(
             f"training steps: {self.spent:,} for this search; {other.full_grid:,} for the full grid,"
@@ -142,9 +143,12 @@ def _plain(value: Any) -> str:
 
 
 def read_searches(store: Store, name: str | None = None) -> list[SearchReport]:
-    """Return a report on every search in the store, the oldest first, or on those whose id begins with `name`."""
+    """Return a report on every search in the store, the oldest first, or on those whose id begins with `name`.
+
+    Searches of user-defined models or tasks are reported only by name: their code is run.
+    """
     searches = recorded_searches(store, name)
-    if not searches:
+    if not searches and not searches_with_code(store):
         raise OrchError(f"there is no search on {store.location}: start one with orch search, or name another --store")
     return [read_search(store, question, points, search_id) for search_id, (question, points) in searches.items()]
 

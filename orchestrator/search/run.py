@@ -1,9 +1,11 @@
 """Run a search. It can be stopped at any moment and repeated: it continues where it was stopped."""
 
+import contextlib
 import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
+from orch.core.counted import counted
 from orch.core.errors import OrchError
 from orch.running.lease import Lease
 from orch.running.options import RunOptions
@@ -15,6 +17,8 @@ from orch.search.space import Params
 from orch.search.spec import MOST_LOOKED_AT, SearchSpec
 from orch.search.strategy import Best, Strategy
 from orch.store import Store
+from orch.sweeps.memory import check_memory
+from orch.sweeps.trial import Trial
 
 POINTS = 20
 POINTS_PER_VALUE = 5
@@ -49,11 +53,21 @@ def _is_valid(question: SearchSpec, params: Params) -> bool:
         return False
 
 
+def _largest(question: SearchSpec) -> Iterator[Trial]:
+    """Yield a trial of each of the first points, lists in order and ranges at their ends, that can be trained."""
+    for params in itertools.islice(question.space.points(), MOST_LOOKED_AT):
+        with contextlib.suppress(OrchError):
+            yield question.trials(params)[0]
+
+
 def run_search(
     question: SearchSpec, num_points: int, store: Store, options: RunOptions, say: Callable[[str], None]
 ) -> SearchSummary:
     """Train the points that the search still lacks, and return a summary."""
-    from orch.running.machines import connected
+    from orch.running.machines import connected, on_cluster
+
+    if not on_cluster():
+        check_memory(_largest(question), options.device)
 
     started = time.monotonic()
     strategy = make_strategy(question, num_points)
@@ -63,9 +77,11 @@ def run_search(
         say(f"running on {machines.description}; store {store.location}")
         num_known, num_open = len(history.results), len(history.under_way)
         known = (
-            f"; it continues, with {num_known} points known and {num_open} under way" if num_known or num_open else ""
+            f"; it continues, with {counted(num_known, 'point')} known and {num_open} under way"
+            if num_known or num_open
+            else ""
         )
-        say(f"search {question.id}: {question.description}; at most {strategy.num_points} points{known}")
+        say(f"search {question.id}: {question.description}; at most {counted(strategy.num_points, 'point')}{known}")
         store.verify()
         with Lease(store, f"search {question.id}") as lease:
             record_question(store, question, num_points)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from orch.core.counted import counted
 from orch.core.errors import OrchError
 from orch.running.failures import Failure
 from orch.running.lease import Lease
@@ -44,11 +45,11 @@ class _Progress(Progress):
 
     def line(self) -> str:
         (count,) = self.counts.values()
-        parts = [f"{count.done:,} of at most {count.total:,} points", f"{count.running} running"]
+        parts = [f"{count.done:,} of at most {counted(count.total, 'point')}", f"{count.running} running"]
         parts += [f"{self.num_pruned} pruned"] * bool(self.num_pruned)
         parts += [f"{count.failed} failed"] * bool(count.failed)
         parts += [] if count.best is None else [f"best {count.best:.3f} ({count.best_label})"]
-        return ", ".join([*parts, f"{self.spent:,} steps"])
+        return ", ".join([*parts, counted(self.spent, "step")])
 
 
 class SearchSession(Session):
@@ -206,7 +207,7 @@ class SearchSession(Session):
         self.log.event("point ended", point=point.name, state=str(state), value=result.value, spent=result.spent)
         score = "" if result.value is None else f" {result.value:.3f}"
         why = f" ({result.message})" if result.message else ""
-        self._say(f"{describe_point(point.params)}: {state}{score}{why}, {result.spent:,} steps")
+        self._say(f"{describe_point(point.params)}: {state}{score}{why}, {counted(result.spent, 'step')}")
 
     def _spent(self, unit: PointUnit, steps: dict[str, int]) -> int:
         """Return the training steps that this attempt added: without those of earlier results and earlier attempts."""

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orch import models, tasks
 from orch.core.errors import InvalidSettings, UnknownName
 from orch.core.settings import field_types
+from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
 from orch.sweeps.trial import Trial
 
 Value = int | float | bool | str
@@ -93,9 +93,15 @@ class Space:
         return " ".join(map(str, self.dimensions))
 
 
-def parse_space(texts: Sequence[str], task: str, model: str, fixed: Mapping[str, Any]) -> Space:
+def parse_space(
+    texts: Sequence[str],
+    task: str,
+    model: str,
+    fixed: Mapping[str, Any],
+    definitions: Definitions = BUILT_IN_DEFINITIONS,
+) -> Space:
     """Parse the values of `--vary`, or raise one error that lists everything wrong with them."""
-    hints = _hints(task, model)
+    hints = _hints(task, model, definitions)
     problems: list[str] = []
     dimensions: list[Dimension] = []
     for text in texts:
@@ -123,15 +129,19 @@ def parse_space(texts: Sequence[str], task: str, model: str, fixed: Mapping[str,
     return Space(tuple(dimensions))
 
 
-def _hints(task: str, model: str) -> dict[str, Any]:
+def _hints(task: str, model: str, definitions: Definitions) -> dict[str, Any]:
     problems = []
-    for kind, name, registry in (("task", task, tasks.REGISTRY), ("model", model, models.REGISTRY)):
+    named: tuple[tuple[str, str, Mapping[str, Any]], ...] = (
+        ("task", task, definitions.tasks),
+        ("model", model, definitions.models),
+    )
+    for kind, name, registry in named:
         if name not in registry:
             problems.append(str(UnknownName(kind, name, registry)))
     if problems:
         raise InvalidSettings(problems)
     hints: dict[str, Any] = {}
-    for owner in (Trial, models.REGISTRY[model], tasks.REGISTRY[task]):
+    for owner in (Trial, definitions.models[model], definitions.tasks[task]):
         hints |= field_types(owner)
     return {name: hint for name, hint in hints.items() if name not in ("task", "model")}
 

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from orch.core.counted import counted
 from orch.core.errors import InvalidSettings, OrchError
 from orch.core.settings import canonical
 from orch.search.objective import Objective
 from orch.search.space import Space, parse_space
+from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
 from orch.sweeps.trial import TRAINER_REVISION, Trial, make_trial
 
 MOST_LOOKED_AT = 512
@@ -41,12 +43,14 @@ class SearchSpec:
     first_rung: int | None = None
     """Training steps before a point may be pruned; None means a ninth of its steps, and 0 prunes nothing."""
     sampler_seed: int = 0
+    definitions: Definitions = field(default=BUILT_IN_DEFINITIONS, compare=False)
+    """The models and tasks that can be named: the built-in ones, and those of a user's file."""
 
     def trials(self, params: Mapping[str, Any]) -> list[Trial]:
         """Return the trials of a point, one for each seed. It raises `OrchError` if its settings cannot be combined."""
         settings = {**self.fixed, **params}
         return [
-            make_trial(self.task, self.model, **settings, init_seed=seed, data_seed=seed)
+            make_trial(self.task, self.model, self.definitions, **settings, init_seed=seed, data_seed=seed)
             for seed in range(self.num_seeds)
         ]
 
@@ -133,7 +137,7 @@ class SearchSpec:
 
     @property
     def description(self) -> str:
-        what = f"the {self.objective.description} over {self.num_seeds} seed{'s' * (self.num_seeds != 1)}"
+        what = f"the {self.objective.description} over {counted(self.num_seeds, 'seed')}"
         where = f"{self.model} on {self.task} by {self.space}"
         if self.smallest is None:
             return f"{where}: {'highest' if self.objective.maximised else 'lowest'} {what.removeprefix('the ')}"
@@ -156,17 +160,18 @@ class SearchSpec:
         }
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "SearchSpec":
+    def from_dict(cls, values: Mapping[str, Any], definitions: Definitions = BUILT_IN_DEFINITIONS) -> "SearchSpec":
         task, model, fixed = values["task"], values["model"], values["fixed"]
         level = values["smallest"]
         return cls(
             task=task,
             model=model,
             fixed=fixed,
-            space=parse_space(values["vary"], task, model, fixed),
+            space=parse_space(values["vary"], task, model, fixed, definitions),
             num_seeds=values["seeds"],
             objective=Objective(values["metric"], values["objective"]),
             smallest=None if level is None else Level(level["name"], level["at_least"]),
             first_rung=values["grace"],
             sampler_seed=values["sampler_seed"],
+            definitions=definitions,
         )

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from orch.core.counted import counted
 from orch.store.crash_points import crash_point
 from orch.store.deduplication import unique
 from orch.store.part import LEVELS, DamagedPart, Part, encode, new_path
@@ -34,6 +35,15 @@ class CompactionReport:
         return CompactionReport(
             self.merged + other.merged, self.written + other.written, self.leftovers + other.leftovers
         )
+
+    @property
+    def description(self) -> str:
+        """The report in one sentence."""
+        if not self.merged and not self.leftovers:
+            return "nothing to merge: the store has few small files"
+        merged = f"merged {counted(self.merged, 'file')} into {counted(self.written, 'file')}" if self.merged else ""
+        deleted = f"deleted {counted(self.leftovers, 'file')} that an earlier merge had left" if self.leftovers else ""
+        return "; ".join(filter(None, (merged, deleted)))
 
 
 def compact(reader: TableReader, min_parts: int) -> CompactionReport:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from orch.core.errors import InvalidSettings, OrchError, UnknownName
+from orch.core.errors import InvalidSettings, OrchError
 from orch.store.columns import SCHEMAS
 from orch.store.store import Store
 from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
@@ -36,13 +36,20 @@ def matching_trials(
 
 
 def trials_to_discard(store: Store, where: list[str], trial_ids: list[str]) -> list[str]:
-    """Return the ids of finished trials that meet every condition or are named."""
+    """Return the ids of finished trials that meet every condition, or that are named by the beginning of their ids."""
     trials = store.read("trials")
     finished = trials["trial_id"].to_pylist()
-    unknown = [trial_id for trial_id in trial_ids if trial_id not in finished]
-    if unknown:
-        raise InvalidSettings([str(UnknownName("result of trial", each, finished[:50])) for each in unknown])
-    return sorted({*trial_ids, *(matching_trials(where, trials) if where else ())})
+    named, problems = set(), []
+    for given in trial_ids:
+        matching = [trial_id for trial_id in finished if given and trial_id.startswith(given)]
+        if len(matching) == 1:
+            named |= {*matching}
+        else:
+            found = f"{len(matching)} results begin with it" if matching else f"{store.location} has no such result"
+            problems.append(f'--trial {given}: {found}: copy an id from orch query "SELECT trial_id FROM trials"')
+    if problems:
+        raise InvalidSettings(problems)
+    return sorted({*named, *(matching_trials(where, trials) if where else ())})
 
 
 def _trial_or_settings(config: Mapping[str, Any], definitions: Definitions) -> Trial | Settings:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from orch.core.errors import StoreUnreachable, look_up_name
 from orch.store.attempts import checked_row
-from orch.store.bundled import BUNDLED
+from orch.store.bundled import BUNDLED, no_results
 from orch.store.columns import SCHEMAS, make_schemas
 from orch.store.compaction import CompactionReport, compact
 from orch.store.crash_points import crash_point
@@ -73,6 +73,12 @@ class Store:
 
     def exists(self) -> bool:
         return self._files.exists()
+
+    def check_exists(self) -> "Store":
+        """Return this store, or raise an error that names the remedy if nothing was ever written to it."""
+        if not self.exists():
+            raise no_results(self.location)
+        return self
 
     def verify(self) -> None:
         """Write, read back and delete a small file, and raise an error if that fails."""

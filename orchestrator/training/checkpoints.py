@@ -16,6 +16,7 @@ from torch import Tensor
 
 from orch.core.atomic_write import write_atomically
 from orch.core.errors import DamagedFile
+from orch.core.safetensors_header import orch_header
 from orch.models.network import Network
 from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
 from orch.sweeps.result import CurvePoint, Result
@@ -100,8 +101,7 @@ def _encode(tensors: Mapping[str, Tensor], header: Mapping[str, Any]) -> bytes:
 def _decode(data: bytes, name: str, needs: tuple[str, str]) -> tuple[dict[str, Tensor], dict[str, Any]]:
     try:
         tensors = load(data)
-        end = 8 + int.from_bytes(data[:8], "little")
-        header = json.loads(json.loads(data[8:end]).get("__metadata__", {}).get("orch", "{}"))
+        header = orch_header(data)
     except (SafetensorError, ValueError) as error:
         raise DamagedFile(
             f"{name} is damaged or not a safetensors file ({error}): delete it and train again"

@@ -7,6 +7,15 @@ hash of the text is the revision of the models and tasks that it defines.
 from orch.usercode.catalogue import make_catalogue, read_sweeps
 from orch.usercode.code import UserCode
 from orch.usercode.loading import codes_defining
+from orch.usercode.naming import NamedSweeps, name_sweeps
 from orch.usercode.user_sweep import UserSweep
 
-__all__ = ["UserCode", "UserSweep", "codes_defining", "make_catalogue", "read_sweeps"]
+__all__ = [
+    "NamedSweeps",
+    "UserCode",
+    "UserSweep",
+    "codes_defining",
+    "make_catalogue",
+    "name_sweeps",
+    "read_sweeps",
+]

@@ -22,10 +22,15 @@ T = TypeVar("T")
 def read_sweeps(names: Iterable[str]) -> tuple[list[str], Catalogue]:
     """Read the user's files among `names`. Return the names of the sweeps, and the catalogue that has all of them."""
     names = list(names)
-    paths = [name for name in names if name.endswith(SUFFIX)]
-    codes = dict(zip(paths, _all_or_problems(UserCode.read, paths), strict=True))
+    codes = read_codes(name for name in names if name.endswith(SUFFIX))
     sweeps = [codes[name].name if name in codes else name for name in names]
     return sweeps, make_catalogue(tuple(codes.values()))
+
+
+def read_codes(paths: Iterable[str]) -> dict[str, UserCode]:
+    """Read files of a user and what they import; return the code of each by its path. Nothing is run."""
+    paths = list(paths)
+    return dict(zip(paths, _all_or_problems(UserCode.read, paths), strict=True))
 
 
 @functools.lru_cache(maxsize=64)

@@ -1,6 +1,8 @@
 """A file is written as a whole or not at all."""
 
 import os
+import stat
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -55,3 +57,13 @@ def test_the_usual_permissions_apply(tmp_path):
     (tmp_path / "plain").write_bytes(b"")
     write_atomically(tmp_path / "file", b"")
     assert (tmp_path / "file").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_a_device_or_a_pipe_is_written_to_and_never_replaced(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor() as pool:
+        received = pool.submit(pipe.read_bytes)
+        write_atomically(pipe, b"through the pipe", durable=True)
+        assert received.result(timeout=10) == b"through the pipe"
+    assert stat.S_ISFIFO(pipe.stat().st_mode), "a rename would have put a plain file in its place"

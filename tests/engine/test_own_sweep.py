@@ -40,7 +40,7 @@ def test_the_worked_example_runs_and_everything_works_without_its_files(sweeps):
     shutil.rmtree(mine)
     (status,) = json.loads(orch(sweeps, "status", "--json"))["sweeps"]
     assert (status["name"].split(",")[0], status["done"]) == ("gated-sweep", 3)
-    assert "1 results withdrawn" in orch(
+    assert "1 result withdrawn" in orch(
         sweeps, "discard", "--where", "model=gated,gate=signed", "--reason", "a test", "--yes"
     )
     assert "1 trials finished" in sweeps.run("resume").stdout

@@ -52,7 +52,7 @@ def test_a_repeated_sweep_does_nothing_and_a_wider_one_only_what_is_new(sweeps):
 def test_discarded_results_run_again(sweeps):
     sweeps.run(*SMALL)
     shown = sweeps.run("discard", "--where", "model=rnn,modulus=2", "--reason", "a test", "--yes").stdout
-    assert "1 results withdrawn" in shown
+    assert "1 result withdrawn" in shown
     assert "1 trials finished" in sweeps.run("resume").stdout
 
 

@@ -144,10 +144,10 @@ def test_results_and_report_accept_the_path_of_a_sweep_file(files, store):
 def test_results_are_withdrawn_by_user_defined_settings_without_the_code(files, store):
     ids = fill(files, store)
     discard = ("discard", "--store", store.uri, "--reason", "a test", "--yes")
-    assert "1 results withdrawn" in orch(*discard, "--where", "flavour=plain,decay=0.5,task=last").output
+    assert "1 result withdrawn" in orch(*discard, "--where", "flavour=plain,decay=0.5,task=last").output
     assert store.done() == set(ids.values()) - {ids["averaging on last modulo 3"]}
     assert "no result matches" in orch(*discard, "--where", "decay=0.75").output
-    assert "1 results withdrawn" in orch(*discard, "--where", "patience=0,model!=averaging").output
+    assert "1 result withdrawn" in orch(*discard, "--where", "patience=0,model!=averaging").output
     assert store.done() == {ids["rnn on modular_addition modulo 2"], ids["averaging on modular_addition modulo 2"]}
     assert "decay 'fast' is not a number" in orch(*discard, "--where", "decay=fast", expect=2).output
     assert (
