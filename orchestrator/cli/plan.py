@@ -9,6 +9,7 @@ import click
 
 from orch.analysis.comparison import num_covered
 from orch.analysis.published import published_cells
+from orch.cli._edits import edits_line, find_edits
 from orch.cli._options import json_option, on_option, scale_option, store_option, where_option
 from orch.cli._tables import print_rows
 from orch.cluster.launcher import Launcher, read_launcher
@@ -46,8 +47,8 @@ def plan(
     from orch.store import Store
     from orch.usercode import read_sweeps
 
-    names, catalogue = read_sweeps(sweeps)
     opened = Store.open(store)
+    names, catalogue = read_sweeps(sweeps, opened)
     launcher = read_launcher(on) if on else None
     device = device_of(launcher, opened) if launcher else None
     found = make_plan(names, scale, where, opened, device, catalogue)
@@ -56,11 +57,15 @@ def plan(
             f"no trial of {', '.join(found.sweeps)} at {scale} scale has {' and '.join(where)}: ask for other settings"
         )
     published = _published(found)
+    edits = find_edits((planned.trial for planned in found.trials if planned.left), opened)
     if as_json:
         bills = _bills(found, launcher) if launcher else {}
-        click.echo(json.dumps(_summary(found) | {"published": published} | bills, indent=2))
+        more = {"published": published, "before_edits": edits} | bills
+        click.echo(json.dumps(_summary(found) | more, indent=2))
     else:
         _print(found)
+        if edits:
+            click.echo(edits_line(edits, sweeps))
         if published["covered"]:
             of_all = "all" if published["covered"] == published["cells"] else f"{published['covered']:,} of the"
             click.echo(f"covers {of_all} {published['cells']:,} published cells")

@@ -68,8 +68,8 @@ def report(
     from orch.store import Store
     from orch.usercode import read_sweeps
 
-    names, catalogue = read_sweeps(sweeps)
     opened = Store.open(store)
+    names, catalogue = read_sweeps(sweeps, opened)
     found = collect(opened, names, scale, catalogue)
     if check is not None:
         sys.exit(1 if print_disagreements(found.comparisons, check) else 0)

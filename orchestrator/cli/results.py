@@ -52,11 +52,12 @@ def results(
     from orch.analysis.results import for_people
     from orch.analysis.results import results as summarise
     from orch.analysis.study import Study
+    from orch.store import Store
     from orch.usercode import read_sweeps
 
     chosen_format = check_output(format, output)
     names = list(dict.fromkeys(name.strip().replace("-", "_") for name in by.split(",") if name.strip()))
-    sweep_names, catalogue = read_sweeps(sweeps)
+    sweep_names, catalogue = read_sweeps(sweeps, Store.open(store))
     study = Study(store, catalogue)
     found = summarise(study, names, where, metric, sweep_names, scale)
     if not found.num_rows:

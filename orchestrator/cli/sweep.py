@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from orch.cli._edits import edits_line, find_edits
 from orch.cli._on import run_job
 from orch.cli._options import scale_option, where_option, writable_store_option
 from orch.cli._run import check_options, run, run_options
@@ -33,11 +34,17 @@ def sweep(
     Example: orch sweep main --scale laptop --where task=modular_addition
     """
     from orch.running.requests import Request
+    from orch.store import Store
 
     check_options(given)
-    request = Request.read(sweeps, scale, where)
     if given["on"]:
+        request = Request.read(sweeps, scale, where)
         request.plan(None)  # errors in the request are reported here, not on the cluster
         run_job(context, request.sweeps, request.code)
-    else:
-        run([request], store, given)
+    opened = Store.open(store)
+    request = Request.read(sweeps, scale, where, opened)
+    if request.code and not given["quiet"]:
+        planned = request.plan(opened).trials
+        if edits := find_edits((each.trial for each in planned if each.left), opened):
+            click.echo(edits_line(edits, sweeps), err=True)
+    run([request], store, given)

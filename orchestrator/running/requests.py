@@ -11,6 +11,7 @@ from orch.store import Store
 from orch.sweeps.catalogue import Catalogue
 from orch.sweeps.trial import Trial
 from orch.usercode import UserCode, UserSweep, make_catalogue, read_sweeps
+from orch.usercode.kept import with_kept
 from orch.usercode.stored_code import get_code, put_code
 
 
@@ -25,9 +26,12 @@ class Request:
     """The user's files as they were when the request was made."""
 
     @classmethod
-    def read(cls, names: Iterable[str], scale: str, where: Iterable[str]) -> "Request":
-        """Make a request from names of sweeps and of files, which are read now and not again."""
-        sweeps, catalogue = read_sweeps(names)
+    def read(cls, names: Iterable[str], scale: str, where: Iterable[str], store: Store | None = None) -> "Request":
+        """Make a request from names of sweeps and of files, which are read now and not again.
+
+        With a store, earlier results count for edited code where `orch keep` has recorded that in it.
+        """
+        sweeps, catalogue = read_sweeps(names, store)
         code = tuple(sweep.code for sweep in catalogue.sweeps.values() if isinstance(sweep, UserSweep))
         return cls(tuple(sweeps), scale, tuple(where), code)
 
@@ -67,7 +71,8 @@ def recorded_requests(store: Store) -> list[Request]:
     for values in store.list_json("sweeps").values():
         sweeps = tuple(values["sweeps"])
         code = get_code(store, values.get("code", ()), ", ".join(sweeps))
-        found.append(Request(sweeps, values["scale"], tuple(values["where"]), code))
+        kept = tuple(with_kept(store, each) for each in code)
+        found.append(Request(sweeps, values["scale"], tuple(values["where"]), kept))
     return found
 
 

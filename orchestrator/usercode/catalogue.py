@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Callable, Iterable
 from types import MappingProxyType
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from orch.core.errors import InvalidCode
 from orch.models import ModelConfig
@@ -12,18 +12,28 @@ from orch.sweeps.definitions import Definitions
 from orch.tasks import Task
 from orch.usercode.clashes import column_clashes, name_clashes
 from orch.usercode.code import SUFFIX, UserCode
+from orch.usercode.kept import with_kept
 from orch.usercode.loading import load
 from orch.usercode.user_sweep import UserSweep
+
+if TYPE_CHECKING:
+    from orch.store import Store
 
 S = TypeVar("S")
 T = TypeVar("T")
 
 
-def read_sweeps(names: Iterable[str]) -> tuple[list[str], Catalogue]:
-    """Read the user's files among `names`. Return the names of the sweeps, and the catalogue that has all of them."""
+def read_sweeps(names: Iterable[str], store: "Store | None" = None) -> tuple[list[str], Catalogue]:
+    """Read the user's files among `names`. Return the names of the sweeps, and the catalogue that has all of them.
+
+    With a store, earlier results count for edited code where `orch keep` has recorded that in it.
+    """
     names = list(names)
     paths = [name for name in names if name.endswith(SUFFIX)]
-    codes = dict(zip(paths, _all_or_problems(UserCode.read, paths), strict=True))
+    read = _all_or_problems(UserCode.read, paths)
+    if store is not None:
+        read = _all_or_problems(lambda code: with_kept(store, code), read)
+    codes = dict(zip(paths, read, strict=True))
     sweeps = [codes[name].name if name in codes else name for name in names]
     return sweeps, make_catalogue(tuple(codes.values()))
 

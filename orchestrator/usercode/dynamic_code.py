@@ -11,7 +11,8 @@ _WORDS = {
     "importlib", "sys.modules",
 }  # fmt: skip
 _CHANGING = {
-    "add", "append", "clear", "discard", "extend", "insert", "pop", "popitem", "register", "remove", "setdefault", "update",
+    "add", "append", "clear", "discard", "extend", "insert", "pop", "popitem", "register", "remove", "setdefault",
+    "update",
 }  # fmt: skip
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 

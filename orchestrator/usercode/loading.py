@@ -43,7 +43,7 @@ def load(code: UserCode) -> LoadedCode:
     found = [
         value
         for value in vars(sweep).values()
-        if isinstance(value, type) and issubclass(value, (ModelConfig, Task)) and _code_of(value) == code
+        if isinstance(value, type) and issubclass(value, (ModelConfig, Task)) and code_of(value) == code
     ]
     # A class that does not define `name` is a base class.
     named = list(dict.fromkeys(value for value in found if "name" in vars(value)))
@@ -85,10 +85,10 @@ def bindings_of(defined: type) -> list[Binding]:
 def codes_defining(trials: Iterable[Trial]) -> list[UserCode]:
     """Return the user's code that defines the models and tasks of these trials; nothing for built-in ones."""
     types = dict.fromkeys(type(part) for trial in trials for part in (trial.task, trial.model))
-    return list(dict.fromkeys(code for code in map(_code_of, types) if code is not None))
+    return list(dict.fromkeys(code for code in map(code_of, types) if code is not None))
 
 
-def _code_of(defined: type) -> UserCode | None:
+def code_of(defined: type) -> UserCode | None:
     """Return the code that defines a class, an attribute of its package; None if the class is not a user's."""
     code = getattr(sys.modules.get(defined.__module__.partition(".")[0]), "user_code", None)
     return code if isinstance(code, UserCode) else None

@@ -5,8 +5,8 @@ transitively, every definition at the top level of the user's files that this re
 order of definitions and definitions that are not used do not count. Wherever a name does not tell what is used, more is
 counted rather than less:
 
-- statements with effects (calls, blocks, changes of attributes, decorators that register) count for every class of their
-  file and of files that import it, and those of the sweep file for all;
+- statements with effects (calls, blocks, changes of attributes, decorators that register) count for every class of
+  their file and of files that import it, and those of the sweep file for all;
 - a module that is used other than as `module.name` counts with all its statements;
 - every statement of every file counts if some code looks names up at run time (`eval`, `globals`, …) or if a function
   changes objects that it shares with others.
@@ -59,6 +59,13 @@ class Uses:
         self._all = [each for each in files.training if each.sibling is None]
         self._dynamic = any(map(is_dynamic, self._all))
         self._effects = {name: list(self._effects_of(file, set())) for name, file in files.files.items()}
+
+    def bound_names(self) -> dict[str, set[str]]:
+        """Return the names that each file binds itself, not by an import from another one."""
+        return {
+            name: {bound for bound, by in file.bindings.items() if any(each.sibling is None for each in by)}
+            for name, file in self._files.files.items()
+        }
 
     def of(self, bindings: Iterable[Binding]) -> list[tuple[Statement, list[Link]]]:
         """Return the statements that these names need, in an order that depends only on how they refer to each other.
@@ -157,9 +164,8 @@ class Uses:
             return
         seen.add(file.file)
         for statement in file.statements:
-            for sibling in (
-                [statement.sibling] if statement.sibling else statement.form.imports * (not statement.defines)
-            ):
+            imported = [] if statement.defines else statement.form.imports
+            for sibling in [statement.sibling] if statement.sibling else imported:
                 if (module := self._files.file_of(sibling.module)) is not None:
                     yield from self._effects_of(module, seen)
                     if sibling.name == "*":

@@ -13,8 +13,8 @@ ASKING = {"TITLE", "REPRODUCES", "cells"}
 """What a sweep file defines to ask for trials. No result depends on it, unless other code uses it."""
 _GRID = "grid"
 _REFLECTIVE = {
-    "__annotations__", "__doc__", "beartype", "get_type_hints", "getdoc", "getfullargspec", "getsource", "inspect", "jit",
-    "jaxtyped", "signature", "singledispatch", "singledispatchmethod", "typechecked", "validate_call",
+    "__annotations__", "__doc__", "beartype", "get_type_hints", "getdoc", "getfullargspec", "getsource", "inspect",
+    "jaxtyped", "jit", "signature", "singledispatch", "singledispatchmethod", "typechecked", "validate_call",
 }  # fmt: skip
 """Words of code that may read docstrings and annotations."""
 _HARMLESS = sys.stdlib_module_names | {"numpy", "orch", "torch"}
@@ -91,7 +91,7 @@ class SourceFiles:
     def has_effects(self, statement: Statement) -> bool:
         """Return whether a statement may change what others do, so that it counts for all of them."""
         node = statement.node
-        if statement.defines or statement.sibling is not None and statement.sibling.name != "*":
+        if statement.defines or (statement.sibling is not None and statement.sibling.name != "*"):
             return False
         if isinstance(node, ast.ImportFrom):
             return node.module == "__future__" or node.names[0].name == "*"

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 _IGNORED = {"ctx", "kind", "type_comment", "type_ignores", "simple"}
 _INERT = {
-    "abstractmethod", "cache", "cached_property", "classmethod", "contextmanager", "deleter", "getter", "inference_mode",
-    "lru_cache", "no_grad", "overload", "override", "property", "setter", "staticmethod", "wraps",
+    "abstractmethod", "cache", "cached_property", "classmethod", "contextmanager", "deleter", "getter",
+    "inference_mode", "lru_cache", "no_grad", "overload", "override", "property", "setter", "staticmethod", "wraps",
 }  # fmt: skip
 """Decorators of functions that do not read annotations."""
 _INERT_FOR_CLASSES = {"dataclass", "dataclasses.dataclass", "final", "total_ordering", "orch.model"}

@@ -42,7 +42,7 @@ def changed(before, after, name="Model"):
         ("my_sweep.py", 'setting(0.5, "weight', 'setting(0.25, "weight', "model"),
         ("my_sweep.py", "flavour: str", "flavour: str | None", "model"),
         ("my_sweep.py", "return state", "return state  # why", ""),
-        ("my_sweep.py", "    def target(self, state):", '    def target(self, state):\n        """What is left."""', ""),
+        ("my_sweep.py", "    def target(self, state):", '    def target(self, state):\n        """Text."""', ""),
         ("my_sweep.py", "    def target(self, state):", "    def target(self, state: int) -> int:", ""),
         ("my_sweep.py", 'TITLE = "Averages on copying"\n', 'TITLE = "Averages on copying"; STEP = 2\n', ""),
         ("my_sweep.py", "TITLE =", "import torch\ntorch.manual_seed(0)\nTITLE =", "model task"),
@@ -245,7 +245,7 @@ def test_where_names_do_not_tell_what_is_used_every_statement_counts(line):
         ("from .b import *\nclass Model:\n    x = y\n", "y = 1", "y = 2"),
         ("class Model:\n    def network(self):\n        from . import b\n        return b.y\n", "y = 1", "y = 2"),
         (
-            "class Model:\n    def network(self):\n        from . import b as c\n        return vars(c)\n",
+            "class Model:\n    def network(self):\n        from . import b as c\n        return f(c)\n",
             "z = 1",
             "z = 2",
         ),
