@@ -9,6 +9,7 @@ import click
 
 from orch.analysis.comparison import num_covered
 from orch.analysis.published import published_cells
+from orch.cli._edits import edits_line, find_edits
 from orch.cli._options import json_option, on_option, store_option, sweep_scale_option, where_option
 from orch.cli._sweeps import say_note, sweeps_argument
 from orch.cli._tables import print_rows
@@ -59,11 +60,15 @@ def plan(
         asked = f"{', '.join(found.sweeps)} at {found.scale} scale"
         raise OrchError(f"no trial of {asked} has {' and '.join(where)}: ask for other settings")
     published = _published(found)
+    edits = find_edits((planned.trial for planned in found.trials if planned.left), opened)
     if as_json:
         bills = _bills(found, launcher) if launcher else {}
-        click.echo(json.dumps(_summary(found) | {"published": published} | bills, indent=2))
+        more = {"published": published, "before_edits": edits} | bills
+        click.echo(json.dumps(_summary(found) | more, indent=2))
     else:
         _print(found)
+        if edits:
+            click.echo(edits_line(edits, sweeps))
         if published["covered"]:
             of_all = "all" if published["covered"] == published["cells"] else f"{published['covered']:,} of the"
             click.echo(f"covers {of_all} {published['cells']:,} published cells")

@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from orch.cli._edits import edits_line, find_edits
 from orch.cli._on import given_store, run_job
 from orch.cli._options import sweep_scale_option, where_option, writable_store_option
 from orch.cli._run import check_options, run, run_options
@@ -52,5 +53,9 @@ def sweep(
     if given["on"]:
         request.plan(None)  # errors in the request are reported here, not on the cluster
         run_job(context, request.sweeps, request.code)
-    else:
-        run([request], store, given)
+    if request.code and not given["quiet"]:
+        opened = Store.open(store)
+        planned = request.plan(opened).trials
+        if edits := find_edits((each.trial for each in planned if each.left), opened):
+            click.echo(edits_line(edits, sweeps), err=True)
+    run([request], store, given)

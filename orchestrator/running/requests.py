@@ -13,6 +13,7 @@ from orch.sweeps.catalogue import Catalogue
 from orch.sweeps.scales import LAPTOP
 from orch.sweeps.trial import Trial
 from orch.usercode import NamedSweeps, UserCode, make_catalogue, name_sweeps
+from orch.usercode.kept import with_kept
 from orch.usercode.naming import FOLDER
 from orch.usercode.stored_code import code_of_trial, get_code, put_code
 
@@ -33,7 +34,8 @@ class Request:
     ) -> "Request":
         """Make a request from names of sweeps and of files, which are read now and not again.
 
-        A name may also be that of a sweep recorded in `store`; without a `scale`, it is run at its recorded scale.
+        A name may also be that of a sweep recorded in `store`; without a `scale`, it is run at its recorded scale. With
+        a store, earlier results count for edited code where `orch keep` has recorded that in it.
         """
         return cls.of(name_sweeps(names, store, scale), where)
 
@@ -88,7 +90,8 @@ def recorded_requests(store: Store, names: Collection[str] = ()) -> list[Request
         if names and not {*names} & {*sweeps}:
             continue
         code = get_code(store, values.get("code", ()), ", ".join(sweeps))
-        found.append(Request(sweeps, values["scale"], tuple(values["where"]), code))
+        kept = tuple(with_kept(store, each) for each in code)
+        found.append(Request(sweeps, values["scale"], tuple(values["where"]), kept))
     return found
 
 

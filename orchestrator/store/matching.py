@@ -13,6 +13,9 @@ from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
 from orch.sweeps.trial import Trial
 from orch.sweeps.where import Known, Settings, parse_where
 
+REVISIONS = ("model_revision", "task_revision")
+"""Columns that conditions on finished trials may name, as if they were settings."""
+
 
 def known_settings(trials: pa.Table, definitions: Definitions = BUILT_IN_DEFINITIONS) -> Known:
     """Return what conditions may name: the settings of `definitions`, and those of trials whose code is missing.
@@ -30,9 +33,15 @@ def matching_trials(
     conditions: Iterable[str], trials: pa.Table, definitions: Definitions = BUILT_IN_DEFINITIONS
 ) -> list[str]:
     """Return the ids of the finished trials that meet the conditions, given a table with all columns."""
-    where = parse_where(conditions, known_settings(trials, definitions))
-    rows = zip(trials["trial_id"].to_pylist(), trials["config"].to_pylist(), strict=True)
-    return [key for key, config in rows if where.matches(_trial_or_settings(json.loads(config), definitions))]
+    known = known_settings(trials, definitions)
+    where = parse_where(conditions, Known(dict(known.fields) | dict.fromkeys(REVISIONS, int), known.choices))
+    of_settings, of_revisions = where.split(REVISIONS)
+    rows = trials.select(["trial_id", "config", *REVISIONS]).to_pylist()
+    return [
+        row["trial_id"]
+        for row in rows
+        if of_revisions.matches(row) and of_settings.matches(_trial_or_settings(json.loads(row["config"]), definitions))
+    ]
 
 
 def trials_to_discard(store: Store, where: list[str], trial_ids: list[str]) -> list[str]:

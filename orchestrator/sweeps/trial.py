@@ -61,6 +61,10 @@ class Trial:
     def id(self) -> str:
         return _identify(self)
 
+    def id_at(self, model_revision: int, task_revision: int) -> str:
+        """Return the id that this trial has where its model and its task have these revisions."""
+        return _hash(self, model_revision, task_revision)
+
     @property
     def label(self) -> str:
         """A short description for people."""
@@ -129,7 +133,11 @@ class Trial:
 
 @functools.lru_cache(maxsize=1 << 16)
 def _identify(trial: Trial) -> str:
-    revision = f'{{"model":{trial.model.revision},"task":{trial.task.revision},"trainer":{TRAINER_REVISION}}}'
+    return _hash(trial, trial.model.revision, trial.task.revision)
+
+
+def _hash(trial: Trial, model_revision: int, task_revision: int) -> str:
+    revision = f'{{"model":{model_revision},"task":{task_revision},"trainer":{TRAINER_REVISION}}}'
     parts = {"task": _identity_of(trial.task), "model": _identity_of(trial.model), "revision": revision}
     return hashlib.sha256(canonical_json(trial, parts).encode()).hexdigest()[:16]
 

@@ -38,6 +38,17 @@ class Where:
     equal: Mapping[str, frozenset[Any]]
     unequal: Mapping[str, frozenset[Any]]
 
+    def split(self, names: Collection[str]) -> "tuple[Where, Where]":
+        """Return the conditions on all other fields, and those on fields of these names."""
+        parts = []
+        for named in (False, True):
+            equal, unequal = (
+                {name: values for name, values in each.items() if (name in names) == named}
+                for each in (self.equal, self.unequal)
+            )
+            parts.append(Where(equal, unequal))
+        return parts[0], parts[1]
+
     def matches(self, trial: Trial | Settings) -> bool:
         """Return whether a trial meets the conditions.
 

@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Callable, Iterable
 from types import MappingProxyType
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from orch.core.errors import InvalidCode
 from orch.models import ModelConfig
@@ -12,25 +12,38 @@ from orch.sweeps.definitions import Definitions
 from orch.tasks import Task
 from orch.usercode.clashes import column_clashes, name_clashes
 from orch.usercode.code import SUFFIX, UserCode
+from orch.usercode.kept import with_kept
 from orch.usercode.loading import load
 from orch.usercode.user_sweep import UserSweep
+
+if TYPE_CHECKING:
+    from orch.store import Store
 
 S = TypeVar("S")
 T = TypeVar("T")
 
 
-def read_sweeps(names: Iterable[str]) -> tuple[list[str], Catalogue]:
-    """Read the user's files among `names`. Return the names of the sweeps, and the catalogue that has all of them."""
+def read_sweeps(names: Iterable[str], store: "Store | None" = None) -> tuple[list[str], Catalogue]:
+    """Read the user's files among `names`. Return the names of the sweeps, and the catalogue that has all of them.
+
+    With a store, earlier results count for edited code where `orch keep` has recorded that in it.
+    """
     names = list(names)
-    codes = read_codes(name for name in names if name.endswith(SUFFIX))
+    codes = read_codes((name for name in names if name.endswith(SUFFIX)), store)
     sweeps = [codes[name].name if name in codes else name for name in names]
     return sweeps, make_catalogue(tuple(codes.values()))
 
 
-def read_codes(paths: Iterable[str]) -> dict[str, UserCode]:
-    """Read files of a user and what they import; return the code of each by its path. Nothing is run."""
+def read_codes(paths: Iterable[str], store: "Store | None" = None) -> dict[str, UserCode]:
+    """Read files of a user and what they import; return the code of each by its path.
+
+    With a store, earlier results count for edited code where `orch keep` has recorded that in it.
+    """
     paths = list(paths)
-    return dict(zip(paths, _all_or_problems(UserCode.read, paths), strict=True))
+    codes = _all_or_problems(UserCode.read, paths)
+    if store is not None:
+        codes = _all_or_problems(functools.partial(with_kept, store), codes)
+    return dict(zip(paths, codes, strict=True))
 
 
 @functools.lru_cache(maxsize=64)

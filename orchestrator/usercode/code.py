@@ -16,12 +16,18 @@ SUFFIX = ".py"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 
+KeptRevision = tuple[str, str, int]
+"""The kind ("model" or "task") and name of a class, and the revision of earlier code whose results count for it."""
+
+
 @dataclass(frozen=True, slots=True)
 class UserCode:
     """The texts of a sweep file and of those that it imports. Equal texts are equal codes, wherever they were read."""
 
     files: tuple[tuple[str, str], ...]
     """Name and text of each file; the sweep itself comes first."""
+    kept: tuple[KeptRevision, ...] = ()
+    """Revisions that its models and tasks have instead of their own, because the user decided so: see `kept`."""
 
     @classmethod
     def read(cls, path: str | Path) -> "UserCode":
@@ -46,10 +52,12 @@ class UserCode:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "UserCode":
-        return cls(tuple((name, text) for name, text in values["files"]))
+        kept = tuple((kind, name, revision) for kind, name, revision in values.get("kept", ()))
+        return cls(tuple((name, text) for name, text in values["files"]), kept)
 
     def to_dict(self) -> dict[str, Any]:
-        return {"files": [list(file) for file in self.files]}
+        kept = {"kept": [list(each) for each in self.kept]} if self.kept else {}
+        return {"files": [list(file) for file in self.files]} | kept
 
     @property
     def file(self) -> str:

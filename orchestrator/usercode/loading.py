@@ -18,7 +18,7 @@ from orch.sweeps.trial import Trial
 from orch.tasks import Task
 from orch.usercode import checks
 from orch.usercode.code import SUFFIX, UserCode
-from orch.usercode.revision import revision
+from orch.usercode.revision import Binding, revision
 
 _PREFIX = "orch_user_"
 
@@ -43,7 +43,7 @@ def load(code: UserCode) -> LoadedCode:
     found = [
         value
         for value in vars(sweep).values()
-        if isinstance(value, type) and issubclass(value, (ModelConfig, Task)) and _code_of(value) == code
+        if isinstance(value, type) and issubclass(value, (ModelConfig, Task)) and code_of(value) == code
     ]
     # A class that does not define `name` is a base class.
     named = list(dict.fromkeys(value for value in found if "name" in vars(value)))
@@ -53,8 +53,10 @@ def load(code: UserCode) -> LoadedCode:
             problems += checks.problems(value)
     if problems:
         raise InvalidCode([f"{code.file}: {problem}" for problem in problems])
+    kept = {(kind, name): number for kind, name, number in code.kept}
     for value in named:
-        value.revision = revision(code, value.__module__.partition(".")[2] + SUFFIX)
+        kind = "model" if issubclass(value, ModelConfig) else "task"
+        value.revision = kept.get((kind, value.name)) or revision(code, bindings_of(value))
     return LoadedCode(
         code,
         sweep,
@@ -63,13 +65,30 @@ def load(code: UserCode) -> LoadedCode:
     )
 
 
+def bindings_of(defined: type) -> list[Binding]:
+    """Return the names that stand for a user's model or task in its files, each with the file.
+
+    A class that was made of a module or a function (`orch.model`, `orch.task`) also has the names of that.
+    """
+    package = defined.__module__.partition(".")[0]
+    found = []
+    for value in (defined, getattr(defined, "wrapped", None)):
+        module = getattr(value, "__module__", None) or ""
+        if module.partition(".")[0] == package:
+            found.append((module, getattr(value, "__name__", "")))
+        for name, loaded in list(sys.modules.items()):
+            if value is not None and name.startswith(f"{package}.") and loaded is not None:
+                found += [(name, bound) for bound, each in vars(loaded).items() if each is value]
+    return [(module.partition(".")[2] + SUFFIX, name) for module, name in dict.fromkeys(found)]
+
+
 def codes_defining(trials: Iterable[Trial]) -> list[UserCode]:
     """Return the user's code that defines the models and tasks of these trials; nothing for built-in ones."""
     types = dict.fromkeys(type(part) for trial in trials for part in (trial.task, trial.model))
-    return list(dict.fromkeys(code for code in map(_code_of, types) if code is not None))
+    return list(dict.fromkeys(code for code in map(code_of, types) if code is not None))
 
 
-def _code_of(defined: type) -> UserCode | None:
+def code_of(defined: type) -> UserCode | None:
     """Return the code that defines a class, an attribute of its package; None if the class is not a user's."""
     code = getattr(sys.modules.get(defined.__module__.partition(".")[0]), "user_code", None)
     return code if isinstance(code, UserCode) else None

@@ -13,6 +13,7 @@ from orch.sweeps.registry import ALL
 from orch.sweeps.scales import SCALES
 from orch.usercode.catalogue import make_catalogue, read_codes
 from orch.usercode.code import SUFFIX, UserCode
+from orch.usercode.kept import with_kept
 from orch.usercode.stored_code import get_code
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def name_sweeps(names: Iterable[str], store: "Store | None" = None, scale: str |
     Of several recordings of a name, the newest one at `scale` counts, or the newest of all if `scale` is None.
     """
     given = list(names)
-    read = read_codes(name for name in given if name.endswith(SUFFIX))
+    read = read_codes((name for name in given if name.endswith(SUFFIX)), store)
     unknown = [name for name in given if name not in read and name not in BUILT_IN.sweeps and name != ALL]
     recorded = {name: _find(name, store, scale) for name in dict.fromkeys(unknown)}
     codes = tuple(dict.fromkeys([*read.values(), *(each.code for each in recorded.values())]))
@@ -103,7 +104,7 @@ def _find(name: str, store: "Store | None", scale: str | None) -> _Recorded:
         raise UnknownName("sweep", name, {*BUILT_IN.sweeps, ALL, *known})
     assert store is not None
     chosen = _newest(matching, scale)
-    code = recorded_code(store, chosen, name)
+    code = with_kept(store, recorded_code(store, chosen, name))
     return _Recorded(code, chosen["scale"], str(chosen.get("at", "")), _note(name, chosen, matching, scale))
 
 

@@ -54,7 +54,7 @@ def code_of_trial(store: "Store", trial_id: str) -> tuple[UserCode, ...]:
         kinds = {kind for kind in ("model", "task") if values[f"{kind}s"].get(row[kind]) == row[f"{kind}_revision"]}
         defines[UserCode.from_dict(values)] = kinds
     chosen: dict[UserCode, set[str]] = {}
-    for code, kinds in sorted(defines.items(), key=lambda item: -len(item[1])):
+    for code, kinds in sorted(defines.items(), key=lambda item: (-len(item[1]), bool(item[0].kept))):
         if kinds - set().union(*chosen.values()):
             chosen[code] = kinds
     return tuple(chosen)

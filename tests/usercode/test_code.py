@@ -183,6 +183,7 @@ def test_all_problems_of_all_files_are_reported_at_once(files, another):
 def test_names_that_two_files_share_are_errors(files, another):
     other = another("other")
     other.edit("mean(1)", "sum(1)", other.network)
+    other.edit("return symbol", "return 1 - symbol")
     renamed = other.sweep.rename(other.folder / "her_sweep.py")
     with pytest.raises(InvalidCode) as caught:
         read_sweeps([files.path, str(renamed)])

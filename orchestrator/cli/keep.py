@@ -1,0 +1,63 @@
+"""`orch keep`: count results trained before an edit for the present code."""
+
+import click
+
+from orch.cli._options import writable_store_option
+from orch.core.errors import OrchError
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE.py…")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@writable_store_option
+def keep(files: tuple[str, ...], yes: bool, store: str) -> None:
+    """Count results from before an edit of your file.
+
+    A trial is identified by the code of its model and task, so trials done before an edit do not count after it. With
+    this command you declare that the edit does not change the numbers: the edited models and tasks count as they were.
+    The decision is recorded in the store. It ends with your next edit of the same model or task. If it was a mistake,
+    withdraw the results with orch discard: their trials run again, with the present code.
+
+    \b
+    Example: orch keep my_sweep.py
+    """
+    from orch.store import Store
+    from orch.usercode import UserSweep, read_sweeps
+    from orch.usercode.earlier_results import (
+        asked_trials,
+        describe_edits,
+        earlier_results,
+        num_counted,
+        revisions_to_keep,
+        sentence,
+    )
+    from orch.usercode.kept import keep as record
+
+    opened = Store.open(store)
+    names, catalogue = read_sweeps(_checked(files), opened)
+    trials = asked_trials(names, catalogue, opened)
+    earlier = earlier_results(trials, opened)
+    if not earlier:
+        raise OrchError(
+            f"no trial of {', '.join(files)} in {opened.location} was done before an edit: there is nothing to keep"
+        )
+    revisions = revisions_to_keep(earlier)
+    before, after = (num_counted(trials, opened, chosen) for chosen in ((), revisions))
+    if after <= before:
+        raise OrchError(
+            f"no more trials would count with the earlier results ({after:,}) than count now ({before:,}): run orch sweep, or"
+            " withdraw the earlier ones with orch discard --before-edit"
+        )
+    click.echo(sentence(describe_edits(earlier, opened)))
+    if not yes:
+        click.confirm(f"Count earlier results for the present code ({before:,} → {after:,} trials done)?", abort=True)
+    for sweep in (catalogue.sweeps[name] for name in dict.fromkeys(names)):
+        assert isinstance(sweep, UserSweep)
+        record(opened, sweep.code, revisions)
+    click.echo(f"{after:,} trials count as done for the present code, {before:,} did before")
+
+
+def _checked(files: tuple[str, ...]) -> tuple[str, ...]:
+    if problems := [file for file in files if not file.endswith(".py")]:
+        raise OrchError(f"{', '.join(problems)} is not a file of yours: name one that ends in .py")
+    return files
