@@ -16,7 +16,8 @@ from orch.analysis.comparison import Comparison
 from orch.analysis.figures import Drawing, Gallery, svg_element
 from orch.analysis.html_templates import open_templates
 from orch.analysis.published import OOD, VALIDATION, tables_of
-from orch.analysis.report.collect import CellResult, Origin, StudyReport, SweepResult
+from orch.analysis.report.collect import Origin, StudyReport, SweepResult
+from orch.analysis.report.sweep_table import NUMBERS, SweepTable, cell_row, sweep_table
 from orch.analysis.reproduction import Reproduction, reproduction
 from orch.analysis.tables import render, stylesheet
 from orch.analysis.views import tally_table
@@ -65,7 +66,7 @@ def reproduction_section(comparisons: Sequence[Comparison]) -> Markup:
 @cache
 def _templates() -> Environment:
     templates = open_templates("orch.analysis.report")
-    templates.filters |= {"cell_row": _cell_row, "minute": _minute, "svg": _svg, "thousands": _thousands}
+    templates.filters |= {"minute": _minute, "svg": _svg, "thousands": _thousands}
     return templates
 
 
@@ -83,7 +84,12 @@ def _sections(report: StudyReport, gallery: Gallery) -> Iterator[PageSection]:
     def paper_tables(sweep: SweepResult) -> list[Markup]:
         return [Markup(render(name, report.comparisons, report.scale, "html")) for name in tables_of([sweep.name])]
 
-    results = _fill("sweeps", sweeps=report.sweeps, gallery=gallery, paper_tables=paper_tables)
+    def own_table(sweep: SweepResult) -> SweepTable:
+        return sweep_table(sweep, report.scale)
+
+    results = _fill(
+        "sweeps", sweeps=report.sweeps, gallery=gallery, paper_tables=paper_tables, own_table=own_table, numbers=NUMBERS
+    )
     yield PageSection("results", "Results by sweep", results)
     yield PageSection("failures", "Failures", _fill("failures", failures=report.failures, most_ids=MOST_IDS))
     rows = [_origin_row(origin) for origin in report.origins]
@@ -122,22 +128,9 @@ def _tally_rows(found: Reproduction) -> list[list[str]]:
     return [[table, *map(_thousands, counts)] for table, *counts in rows]
 
 
-def _cell_row(each: CellResult) -> list[str]:
-    """Return a row about a cell, by our own reading of its trials."""
-    cell, summary = each.joined.cell, each.joined.summary
-    trial = cell.example
-    names = [trial.model.title_of(cell.variant), trial.task.title_of(trial.task.modulus), each.settings]
-    if summary.scores is None:
-        return [*names, "", "", "", "", "", summary.remark]
-    far, near = summary.scores[OOD], summary.scores[VALIDATION]
-    spread = "" if far.spread is None else f" ± {far.spread:.2f}"
-    numbers = [f"{far.mean:.2f}{spread}", str(summary.num_seeds), f"{far.best:.2f}", f"{near.mean:.2f}"]
-    return [*names, *numbers, f"{summary.learning_rate:g}", summary.remark]
-
-
 def _best_trial_rows(sweep: SweepResult) -> list[list[str]]:
     return [
-        [*_cell_row(each)[:6], scores[OOD].best_trial]
+        [*cell_row(each)[:6], scores[OOD].best_trial or ""]
         for each in sweep.cells
         if (scores := each.joined.summary.scores) is not None
     ]

@@ -137,10 +137,11 @@ def run(requests: Sequence[Any], store_location: str, given: dict[str, Any]) -> 
     if summary.stopped:
         click.echo(f"stopped: {summary.stopped}; {summary.left:,} trials are left: orch resume continues")
     if len(summary.trials) <= SMALL_SWEEP:
-        from orch.analysis.length_table import TITLE, length_rows
+        from orch.analysis.length_table import length_table
 
-        if rows := length_rows(opened, summary.trials.keys(), summary.trials):
-            print_rows(rows, title=TITLE)
+        found = length_table(opened, summary.trials.keys(), summary.trials)
+        if found.rows:
+            print_rows(found.rows, title=found.title)
     if summary.stopped == "interrupted":
         sys.exit(130)
     if summary.failed or summary.left:

@@ -9,6 +9,7 @@ import click
 
 from orch.cli._options import store_option
 from orch.cli._tables import print_rows
+from orch.core.errors import InvalidSettings
 from orch.sweeps.scales import SCALES
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
     type=click.Choice(["html", "terminal", "markdown", "latex"]),
     default="html",
     show_default=True,
-    help="html: one page with everything. The others: only the tables, on the terminal or in --output.",
+    help="html: one page with everything. The others: only the tables, on the terminal or in --output: the paper's with"
+    " ours beside it, and one for each sweep without published numbers, such as your own.",
 )
 @click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="File to write.  [html: report.html]")
 @click.option(
@@ -39,7 +41,12 @@ if TYPE_CHECKING:
     "--figures",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="FOLDER",
-    help="Also write each figure into this folder, as SVG and PNG.",
+    help="Also write each figure into this folder, as SVG, PDF and PNG.",
+)
+@click.option(
+    "--captions",
+    is_flag=True,
+    help="With --figures: also write NAME.tex beside each figure, a LaTeX float with the PDF, its caption and a label.",
 )
 @click.option(
     "--check",
@@ -55,11 +62,14 @@ def report(
     output: Path | None,
     reading: str,
     figures: Path | None,
+    captions: bool,
     check: float | None,
 ) -> None:
     """Compare the results with the published tables and figures.
 
-    The page also has failures, machines, and how to reproduce each number. A sweep need not be finished.
+    The page also has failures, machines, and how to reproduce each number. A sweep need not be finished. Sweeps without
+    published numbers, such as your own in FILE.py, have a table of their own. Captions say at which length the learning
+    rates were chosen.
 
     \b
     Example: orch report main --check 0.05
@@ -68,6 +78,8 @@ def report(
     from orch.store import Store
     from orch.usercode import read_sweeps
 
+    if captions and figures is None:
+        raise InvalidSettings(["--captions stand beside figures: add --figures FOLDER"])
     names, catalogue = read_sweeps(sweeps)
     opened = Store.open(store)
     found = collect(opened, names, scale, catalogue)
@@ -76,9 +88,9 @@ def report(
     from orch.analysis.report.write import write_figures, write_text
 
     if kind != "html":
-        from orch.analysis.tables import render_all
+        from orch.analysis.report.tables import render_tables
 
-        text = render_all(found.comparisons, found.scale, kind, reading)
+        text = render_tables(found, kind, reading)
         if output is None:
             click.echo(text, nl=False)
         else:
@@ -89,7 +101,7 @@ def report(
 
         gallery = draw_figures(found.board, [sweep.name for sweep in found.sweeps])
         if figures is not None:
-            click.echo(f"{write_figures(figures, gallery):,} figures in {figures}", err=True)
+            click.echo(f"{write_figures(figures, gallery, captions):,} figures in {figures}", err=True)
         if kind == "html":
             path = output or Path("report.html")
             write_text(path, page(found, gallery))

@@ -6,8 +6,6 @@ from orch.cli._options import scale_option, store_option, where_option
 from orch.cli._output import check_output, output_options, write_table
 from orch.core.errors import OrchError
 
-METRICS = ("ood", "validation", "accuracy_100", "accuracy_200", "steps_trained", "seconds")
-
 
 @click.command()
 @click.argument("sweeps", nargs=-1, metavar="[SWEEP…|all]")
@@ -22,11 +20,19 @@ METRICS = ("ood", "validation", "accuracy_100", "accuracy_200", "steps_trained",
 @where_option
 @click.option(
     "--metric",
-    type=click.Choice(METRICS),
     default="ood",
     show_default=True,
-    help="What to summarise: accuracy at the test length, on the validation set, at 100 or 200 inputs (0 is chance, 1"
-    " is perfect), training steps, or seconds.",
+    metavar="METRIC",
+    help="What to summarise: ood (accuracy at the test length), validation, accuracy_N (at N inputs, for any tested N),"
+    " where 0 is chance and 1 is perfect; steps_trained or seconds.",
+)
+@click.option(
+    "--spread",
+    type=click.Choice(["sd", "se", "ci"]),
+    default="sd",
+    show_default=True,
+    help="What stands after ±, over the seeds: standard deviation, standard error of the mean, or its 95% confidence"
+    " interval by Student's t. A single seed has none.",
 )
 @store_option
 @output_options
@@ -36,6 +42,7 @@ def results(
     by: str,
     where: tuple[str, ...],
     metric: str,
+    spread: str,
     store: str,
     format: str | None,
     output: str | None,
@@ -43,14 +50,17 @@ def results(
     """Summarise the results by model and task.
 
     All results of the store are used, or those of the named sweeps at --scale. Each row has the best over learning
-    rates and seeds, as in the paper, and the mean over seeds at the learning rate with the best accuracy at 100 inputs.
-    A remark marks rows that are incomplete or mix trials with different settings. --by groups by other settings.
+    rates and seeds, as in the paper, and the mean over the seeds of one learning rate. That rate does best at the
+    length named in the column "chosen at": 100 inputs if that was measured and is shorter than the test; else the
+    longest measured length of at most half the test length; else in validation. What was not measured is missing. A
+    remark marks rows that are incomplete or mix trials with different settings. --by groups by other settings.
 
     \b
-    Example: orch results main --scale laptop --where modulus=5
+    Example: orch results main --scale laptop --where modulus=5 --spread ci --format latex
     """
-    from orch.analysis.results import for_people
     from orch.analysis.results import results as summarise
+    from orch.analysis.results_for_people import caption, for_people
+    from orch.analysis.spread import Spread
     from orch.analysis.study import Study
     from orch.usercode import read_sweeps
 
@@ -58,8 +68,12 @@ def results(
     names = list(dict.fromkeys(name.strip().replace("-", "_") for name in by.split(",") if name.strip()))
     sweep_names, catalogue = read_sweeps(sweeps)
     study = Study(store, catalogue)
-    found = summarise(study, names, where, metric, sweep_names, scale)
+    found = summarise(study, names, where, metric, sweep_names, scale, Spread(spread))
     if not found.num_rows:
         hint = f"no trial has {' and '.join(where)}: ask for others" if where else "run orch sweep first"
         raise OrchError(f"there are no results at {study.store.location}: {hint}")
-    write_table(for_people(found, names) if chosen_format in ("table", "markdown") else found, format, output)
+    if chosen_format in ("table", "markdown", "latex"):
+        shown = for_people(found, names, metric, Spread(spread))
+        write_table(shown, format, output, caption=caption(found, metric, Spread(spread)), label="results")
+    else:
+        write_table(found, format, output)
