@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from orch.analysis.figures.line import Line
 from orch.analysis.figures.style import FAINT, SOFT
@@ -15,9 +14,6 @@ if TYPE_CHECKING:
 
 _TIED = 0.02
 """Least difference between values whose markers do not hide each other."""
-_RING = 2.2
-"""How much larger a marker is than the one on top of it, in points."""
-_LARGEST_MARKER = 12.0
 _LETTER = 0.075
 """Width of a digit of a tick's label, in inches."""
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -88,30 +84,24 @@ def short(number: float) -> str:
 def add_lines(axes: "Axes", lines: Sequence[Line], every: int = 1, band: bool = True) -> None:
     """Add lines to a panel at their true values; one in `every` points has a marker.
 
-    Where values are almost equal, an earlier line has the larger marker, so that it shows as a ring around later ones.
-    With fewer markers than points, they begin at different points, so that none hides another.
+    Where lines coincide their markers take turns, so that none hides another and none is moved.
     """
     for position, line in enumerate(lines):
         if band and (line.high > line.low).any():
             filled: dict[str, Any] = {"color": line.look.colour, "alpha": 0.16, "linewidth": 0}
             axes.fill_between(line.x, line.low, line.high, **filled)
-        settings = line.look.line_settings
         if every > 1:
-            axes.plot(line.x, line.mean, markevery=(position * every // len(lines), every), **settings)
-            continue
-        axes.plot(line.x, line.mean, **settings | {"marker": ""})
-        num_above = _num_tied(line, lines[position + 1 :])
-        for number in np.unique(num_above):
-            size = min(settings["markersize"] + _RING * number, _LARGEST_MARKER)
-            sized: dict[str, Any] = settings | {"linestyle": "", "markersize": size}
-            axes.plot(line.x[num_above == number], line.mean[num_above == number], **sized)
+            marked: Any = (position * every // len(lines), every)
+        else:
+            marked = [place for place in range(len(line.x)) if _has_turn(position, lines, place)]
+        axes.plot(line.x, line.mean, markevery=marked, **line.look.line_settings)
 
 
-def _num_tied(line: Line, others: Sequence[Line]) -> NDArray[np.int64]:
-    """Count, for each point of a line, the other lines that have almost the same value there."""
-    counts = np.zeros(len(line.x), np.int64)
-    for other in others:
-        value_of = dict(zip(other.x, other.mean, strict=True))
-        values = np.array([value_of.get(x, np.nan) for x in line.x])
-        counts += np.abs(line.mean - values) < _TIED
-    return counts
+def _has_turn(position: int, lines: Sequence[Line], place: int) -> bool:
+    """Return whether a line has its marker at a place, where other lines may have almost the same value."""
+    line = lines[position]
+    x, value = line.x[place], line.mean[place]
+    tied = [
+        number for number, other in enumerate(lines) if np.any((other.x == x) & (np.abs(other.mean - value) < _TIED))
+    ]
+    return tied[place % len(tied)] == position

@@ -23,7 +23,7 @@ TITLE = "Accuracy at {length} inputs against the number of training examples"
 CAPTION = (
     "Accuracy at {length} inputs (0 is chance, 1 is perfect) against the number of training examples, each of"
     " {trained} inputs: the mean over seeds, within their range, with the learning rate that did best for the model in"
-    " Table 1. Equal values: rings around one another."
+    " Table 1. Where lines coincide, their markers take turns."
 )
 
 

@@ -23,7 +23,7 @@ _LEFT, _TOP, _BOTTOM = 0.75, 0.5, 0.45
 _BETWEEN_COLUMNS, _BETWEEN_ROWS = 0.16, 0.18
 _WIDEST_PANEL = 2.2
 _LEGEND_LINE, _LETTER, _LEGEND_SAMPLE = 0.165, 0.062, 0.55
-MOST_LINES = 8
+MOST_LINES = 9
 """Most lines in a panel; readers could not tell more apart."""
 TITLE_LETTER = 0.095
 """Width of a letter of a figure's title."""

@@ -98,7 +98,7 @@ def test_a_length_that_a_cell_was_not_tested_at_is_missing_and_never_zero(store)
     assert (lstm["chosen_at"], lstm["remark"]) == ("30 inputs", "accuracy_100 measured in 0 of 4 trials")
     shown = orch("results", "--metric", "accuracy_100", "--format", "table", "--store", store.location).stdout
     [line] = [line for line in shown.splitlines() if line.startswith("lstm")]
-    assert "0.00" not in line
+    assert " 0.00" not in line.replace(" 0.001 ", " ")
     assert line.split()[4:6] == ["–", "0.001"]
     [line] = [line for line in shown.splitlines() if line.startswith("rnn")]
     assert "0.50 ± 0.00" in line
@@ -107,9 +107,8 @@ def test_a_length_that_a_cell_was_not_tested_at_is_missing_and_never_zero(store)
 def test_a_length_that_no_trial_was_tested_at_is_one_sentence_that_names_the_lengths_there_are(store):
     finish(store, trials(curve_lengths=(10, 30), test_length=80)[0])
     message = orch("results", "--metric", "accuracy_100", "--store", store.location, expect=2).stderr
-    assert message == (
-        "error: accuracy at 100 inputs was not measured in any trial: use one of accuracy_10, accuracy_30, accuracy_80\n"
-    )
+    there_are = "accuracy_10, accuracy_30, accuracy_80"
+    assert message == f"error: accuracy at 100 inputs was not measured in any trial: use one of {there_are}\n"
 
 
 @pytest.mark.parametrize(("kind", "heading"), [("sd", "mean ± sd"), ("se", "mean ± se"), ("ci", "mean ± 95% ci")])
