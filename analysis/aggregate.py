@@ -1,20 +1,22 @@
 """The summary of a cell: many trials as one number for each metric.
 
 There are two readings, shown side by side everywhere. The paper's reading is the best over learning rates and seeds.
-Ours is the mean over the seeds of the learning rate chosen by accuracy at 100 inputs, which no table reports. A trial
+Ours is the mean over the seeds of one learning rate, which is chosen at a length that no table reports (see
+`orch.sweeps.selection`). Both are over the trials in which the metric was measured, and None if there are none. A trial
 that diverged counts with its score, or as chance if it has no score; summaries count these trials.
 """
 
 import enum
-import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean, stdev
+from statistics import fmean
+from typing import Any
 
 from orch.analysis.published import OOD, VALIDATION
-from orch.sweeps.result import StopReason
+from orch.analysis.spread import Spread
+from orch.sweeps.measured import Row, diverged, measured
 from orch.sweeps.selection import COLUMNS as SELECTION_COLUMNS
-from orch.sweeps.selection import Row, rows_of_best_rate
+from orch.sweeps.selection import choose_rate
 
 COLUMNS = (*SELECTION_COLUMNS, "steps_trained")
 """Columns of a finished trial that summaries need."""
@@ -37,15 +39,20 @@ class CellStatus(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """One metric of a cell. Accuracies are normalised: 0 is chance, 1 is perfect."""
+    """One metric of a cell. Accuracies are normalised: 0 is chance, 1 is perfect.
 
-    best: float
+    Every number is over the trials in which the metric was measured, and None if there are none.
+    """
+
+    best: float | None
     """Best value over learning rates and seeds: the paper's reading."""
-    best_trial: str
-    mean: float
+    best_trial: str | None
+    mean: float | None
     """Mean over the seeds of the chosen learning rate: our reading."""
     spread: float | None
-    """Standard deviation over these seeds; None if there is only one."""
+    """Spread over these seeds, by default their standard deviation; None if there are fewer than two."""
+    num_measured: int
+    """Number of finished trials in which the metric was measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +64,9 @@ class CellSummary:
     num_failed: int
     num_diverged: int
     learning_rate: float | None = None
-    """Learning rate chosen by the mean accuracy at 100 inputs."""
+    """The chosen learning rate."""
+    chosen_at: str | None = None
+    """Where that rate did best, such as "100 inputs" or "validation"."""
     num_seeds: int = 0
     """Number of trials finished with that learning rate."""
     scores: dict[str, Score] | None = None
@@ -80,39 +89,69 @@ class CellSummary:
             remarks.append(f"{self.num_failed} failed")
         if self.num_diverged:
             remarks.append(f"{self.num_diverged} diverged")
+        for split, score in (self.scores or {}).items():
+            if score.num_measured < self.num_done:
+                name = {VALIDATION: "validation", OOD: "the test"}.get(split, split)
+                remarks.append(f"{name} measured in {score.num_measured} of {self.num_done} trials")
         return ", ".join(remarks)
 
 
 def summarise(
-    rows: Iterable[Row], num_planned: int | None = None, num_failed: int = 0, metrics: Mapping[str, str] = METRICS
+    rows: Iterable[Row],
+    num_planned: int | None = None,
+    num_failed: int = 0,
+    metrics: Mapping[str, str] = METRICS,
+    spread: Spread = Spread.SD,
 ) -> CellSummary:
     """Summarise the finished trials of a cell.
 
     `num_planned` is the number of trials that the cell should have; by default, those that are finished. `metrics` are
-    the columns to score, by the name of the score.
+    the metrics to score, by the name of the score: columns, or `accuracy_` and a tested length.
     """
     finished = list(rows)
-    counts = {
+    counts: dict[str, Any] = {
         "num_planned": len(finished) if num_planned is None else num_planned,
         "num_done": len(finished),
         "num_failed": num_failed,
-        "num_diverged": sum(row["stop_reason"] == StopReason.DIVERGED for row in finished),
+        "num_diverged": sum(map(diverged, finished)),
     }
     if not finished:
         return CellSummary(**counts)
-    chosen = rows_of_best_rate(finished)
-    scores = {split: _score(finished, chosen, metric) for split, metric in metrics.items()}
-    return CellSummary(**counts, learning_rate=chosen[0]["learning_rate"], num_seeds=len(chosen), scores=scores)
+    chosen = choose_rate(finished)
+    return CellSummary(
+        **counts,
+        learning_rate=chosen.learning_rate,
+        chosen_at=chosen.at.name,
+        num_seeds=len(chosen.rows),
+        scores={split: _score(finished, chosen.rows, metric, spread) for split, metric in metrics.items()},
+    )
 
 
-def _score(finished: list[Row], chosen: list[Row], metric: str) -> Score:
+def _score(finished: Sequence[Row], chosen: Sequence[Row], metric: str, spread: Spread) -> Score:
+    known = [(value, row["trial_id"]) for row in finished if (value := measured(row, metric)) is not None]
     best_of = min if metric in LOWER_IS_BETTER else max
-    best = best_of(finished, key=lambda row: scored(row[metric]))
-    values = [scored(row[metric]) for row in chosen]
-    spread = stdev(values) if len(values) > 1 else None
-    return Score(scored(best[metric]), best["trial_id"], fmean(values), spread)
+    best, best_trial = best_of(known, key=lambda item: item[0], default=(None, None))
+    values = [value for row in chosen if (value := measured(row, metric)) is not None]
+    return Score(best, best_trial, mean_of(values), spread.of(values), len(known))
 
 
-def scored(accuracy: float | None) -> float:
-    """Return the accuracy that a trial counts with: a trial without a score counts as chance."""
-    return 0.0 if accuracy is None or math.isnan(accuracy) else accuracy
+def mean_of(values: Iterable[float | None]) -> float | None:
+    """Return the mean of the known values; None if there are none."""
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
+
+
+def best_first(rows: Iterable[Row], metric: str) -> list[Row]:
+    """Return rows sorted by a metric, the highest first and those in which it was not measured last."""
+
+    def order(row: Row) -> tuple[bool, float]:
+        value = measured(row, metric)
+        return value is None, 0.0 if value is None else -value
+
+    return sorted(rows, key=order)
+
+
+def where_chosen(places: Iterable[str | None]) -> str:
+    """Return where learning rates were chosen, for a caption: "at 100 inputs", or "at 50 inputs or in validation"."""
+    found = sorted({place for place in places if place}, key=lambda place: (not place[0].isdigit(), len(place), place))
+    return " or ".join(f"at {place}" if place[0].isdigit() else f"in {place}" for place in found)

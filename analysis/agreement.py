@@ -11,9 +11,10 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from orch.analysis.aggregate import METRICS, CellStatus, scored
+from orch.analysis.aggregate import METRICS, CellStatus
 from orch.analysis.comparison import Comparison
 from orch.analysis.published import PublishedCell
+from orch.sweeps.measured import measured
 from orch.sweeps.result import StopReason
 from orch.sweeps.selection import LEARNED
 
@@ -106,7 +107,8 @@ def is_attempted(comparison: Comparison) -> bool:
     model and one of our trials have learned the task, so that other trials could hardly improve on it.
     """
     published, metric = comparison.published, METRICS[comparison.published.split]
-    if published.accuracy >= LEARNED and any(scored(row[metric]) >= LEARNED for row in comparison.finished):
+    scores = [score for row in comparison.finished if (score := measured(row, metric)) is not None]
+    if published.accuracy >= LEARNED and any(score >= LEARNED for score in scores):
         return True
     return _every_rate_ended(comparison)
 

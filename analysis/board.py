@@ -9,11 +9,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from orch.analysis.aggregate import COLUMNS, CellSummary, scored, summarise
+from orch.analysis.aggregate import COLUMNS, CellSummary, best_first, summarise
 from orch.sweeps.catalogue import BUILT_IN, Catalogue
 from orch.sweeps.cell import Cell
+from orch.sweeps.measured import Row
 from orch.sweeps.scales import Scale
-from orch.sweeps.selection import Results, Row, rows_by_id, rows_of_best_rate
+from orch.sweeps.selection import RateChoice, Results, choose_rate, rows_by_id
 
 if TYPE_CHECKING:
     from orch.store import Store
@@ -46,14 +47,19 @@ class BoardCell:
         return summarise(self.finished, len(self.cell.trials), len(self.failed))
 
     @functools.cached_property
+    def choice(self) -> RateChoice | None:
+        """The best learning rate and where it did best; None if no trial is finished."""
+        return choose_rate(self.finished) if self.finished else None
+
+    @property
     def chosen(self) -> list[Row]:
         """Rows trained at the best learning rate, one for each seed; empty if no trial is finished."""
-        return rows_of_best_rate(self.finished) if self.finished else []
+        return self.choice.rows if self.choice else []
 
     @property
     def chosen_best_first(self) -> list[Row]:
         """The rows of `chosen`, sorted by accuracy at the test length."""
-        return sorted(self.chosen, key=lambda row: -scored(row["ood_accuracy"]))
+        return best_first(self.chosen, "ood_accuracy")
 
 
 @dataclass(frozen=True)
@@ -78,7 +84,7 @@ class Board:
             return cls(scale, store=store, catalogue=catalogue)
         from orch.store.failed_trials import failed_trials  # pyarrow, which tables without a store do without
 
-        finished = rows_by_id(store.read("trials", [*COLUMNS, "length_curve"]))
+        finished = rows_by_id(store.read("trials", COLUMNS))
         return cls(scale, finished, failed_trials(store, finished), store, catalogue)
 
     @property

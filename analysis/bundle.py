@@ -15,9 +15,9 @@ from orch.core.errors import OrchError
 from orch.search import history as searches
 from orch.store import SCHEMAS, Store
 from orch.store.failed_trials import failed_trials
+from orch.sweeps.measured import Row
 from orch.sweeps.registry import ALL, SWEEPS
 from orch.sweeps.scales import SCALES
-from orch.sweeps.selection import Row
 
 MARK = "bundle.json"
 """File that marks a folder as a bundle, which may be replaced."""

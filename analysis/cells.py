@@ -22,6 +22,12 @@ WITHIN = ("learning_rate", "init_seed", "data_seed")
 """Settings that may differ between the trials of a cell."""
 REVISIONS = ("task_revision", "model_revision", "trainer_revision")
 VARIANT = column("variant", pa.string(), "settings that distinguish the model from others of its name")
+CHOSEN_AT = column(
+    "chosen_at",
+    pa.string(),
+    "where that learning rate did best: 100 inputs, or another length well short of the test, or validation; where all"
+    " rates are at chance, those clearly worse in validation are left out first",
+)
 
 _WORDS = {"validation": "on the validation set", "ood": "at `test_length` inputs"}
 
@@ -35,6 +41,7 @@ def _score_columns(split: str) -> list[pa.Field]:
         column(f"{split}_best_trial", pa.string(), "the trial that has it"),
         column(f"{split}_mean", pa.float64(), f"mean accuracy {where} over the seeds of the chosen learning rate"),
         column(f"{split}_spread", pa.float64(), "standard deviation over these seeds; null if there is only one"),
+        column(f"{split}_num_measured", pa.int64(), f"finished trials whose accuracy {where} was measured"),
     ]
 
 
@@ -47,7 +54,8 @@ _SUMMARY = pa.schema(
             pa.int64(),
             "finished trials that diverged; one without a score counts as chance",
         ),
-        column("learning_rate", pa.float64(), "the learning rate chosen by the mean accuracy at 100 inputs"),
+        column("learning_rate", pa.float64(), "the learning rate with the highest mean accuracy at `chosen_at`"),
+        CHOSEN_AT,
         column("num_seeds", pa.int64(), "trials finished with that learning rate"),
         *(field for split in METRICS for field in _score_columns(split)),
         column("trial_ids", pa.list_(pa.field("element", pa.string())), "all finished trials of the cell"),
@@ -104,7 +112,9 @@ def hashable_columns(table: pa.Table) -> list[list[Any]]:
 def _summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     summary = summarise(rows)
     assert summary.scores is not None, "a cell has a finished trial"
-    values = {name: getattr(summary, name) for name in ("num_done", "num_diverged", "learning_rate", "num_seeds")}
+    values = {
+        name: getattr(summary, name) for name in ("num_done", "num_diverged", "learning_rate", "chosen_at", "num_seeds")
+    }
     values["trial_ids"] = [row["trial_id"] for row in rows]
     for split, score in summary.scores.items():
         values |= {f"{split}_{name}": value for name, value in dataclasses.asdict(score).items()}

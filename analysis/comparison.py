@@ -4,11 +4,11 @@ import functools
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from orch.analysis.aggregate import METRICS, CellSummary, Score, scored
+from orch.analysis.aggregate import METRICS, CellSummary, Score, best_first
 from orch.analysis.board import Board, BoardCell
 from orch.analysis.published import TABLES, Key, PublishedCell, key_of, published_cells, tables_of
+from orch.sweeps.measured import Row
 from orch.sweeps.scales import PAPER, Scale
-from orch.sweeps.selection import Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,9 @@ class Comparison:
 
     @property
     def score(self) -> Score | None:
-        """Our score on the split of the published number; None if no trial is finished."""
-        return None if self.summary.scores is None else self.summary.scores[self.published.split]
+        """Our score on the split of the published number; None if it was measured in no trial."""
+        score = None if self.summary.scores is None else self.summary.scores[self.published.split]
+        return None if score is None or score.best is None else score
 
     @property
     def ours(self) -> float | None:
@@ -70,7 +71,6 @@ def compare(board: Board, tables: Iterable[str] = tuple(TABLES)) -> list[Compari
     seen: dict[tuple[tuple[str, ...], str], PublishedCell] = {}
     for number, cell in _matches(board, set(tables)):
         ids = tuple(cell.cell.trial_ids)
-        best_first = sorted(cell.finished, key=lambda row: -scored(row[METRICS[number.split]]))
         first = seen.setdefault((ids, number.split), number)
         found.append(
             Comparison(
@@ -78,7 +78,7 @@ def compare(board: Board, tables: Iterable[str] = tuple(TABLES)) -> list[Compari
                 reading=cell.cell.reading,
                 trial_ids=ids,
                 learning_rates=cell.cell.learning_rates,
-                finished=tuple(best_first),
+                finished=tuple(best_first(cell.finished, METRICS[number.split])),
                 summary=cell.summary,
                 repeats=None if first is number else first,
             )

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from orch.analysis.aggregate import COLUMNS, METRICS, summarise
 from orch.analysis.arrow_tables import column, to_table
-from orch.analysis.cells import VARIANT, WITHIN, cell_settings, hashable_columns, variant
+from orch.analysis.cells import CHOSEN_AT, VARIANT, WITHIN, cell_settings, hashable_columns, variant
+from orch.analysis.spread import Spread
 from orch.analysis.study import Study
 from orch.core.errors import InvalidSettings, OrchError, UnknownName
 from orch.core.settings import to_dict
@@ -19,6 +21,7 @@ from orch.store import Store
 from orch.store.deduplication import numbers
 from orch.store.matching import known_settings, matching_trials
 from orch.sweeps.catalogue import BUILT_IN, Catalogue
+from orch.sweeps.measured import length_of
 from orch.sweeps.scales import LAPTOP
 from orch.sweeps.trial import TRAINER_REVISION, Trial
 from orch.sweeps.where import parse_where
@@ -26,21 +29,25 @@ from orch.sweeps.where import parse_where
 MOST_NAMED = 3
 """Number of mixed settings that a remark names."""
 BY = ("model", "variant", "task", "modulus")
-SCORES = dict(METRICS) | {name: name for name in ("accuracy_100", "accuracy_200", "steps_trained", "seconds")}
-"""Column of each metric that can be summarised."""
+SCORES = dict(METRICS) | {name: name for name in ("steps_trained", "seconds")}
+"""Column of each metric that can be summarised, besides the accuracy at any tested length."""
 
-_SUMMARY = (
-    column("cells", pa.int64(), "number of cells: trials that differ only in the learning rate and the seeds"),
-    column("done", pa.int64(), "finished trials"),
-    column("planned", pa.int64(), "trials that the sweeps on this store ask for, and others that are done"),
-    column("best", pa.float64(), "over learning rates and seeds: the paper's reading"),
-    column("chosen_rate", pa.float64(), "the learning rate chosen by the mean accuracy at 100 inputs"),
-    column("mean", pa.float64(), "over the seeds of that learning rate"),
-    column("spread", pa.float64(), "standard deviation over these seeds"),
-    column("seeds", pa.int64(), "trials finished with that learning rate"),
-    column("remark", pa.string(), "what a reader must know: partial, failed or diverged, and what is mixed"),
-    column("best_trial", pa.string(), "the trial that has the best"),
-)
+
+def _summary_columns(spread: Spread) -> tuple[pa.Field, ...]:
+    return (
+        column("cells", pa.int64(), "number of cells: trials that differ only in the learning rate and the seeds"),
+        column("done", pa.int64(), "finished trials"),
+        column("planned", pa.int64(), "trials that the sweeps on this store ask for, and others that are done"),
+        column("measured", pa.int64(), "finished trials in which the metric was measured"),
+        column("best", pa.float64(), "over learning rates and seeds: the paper's reading; null if not measured"),
+        column("chosen_rate", pa.float64(), "the learning rate with the highest mean accuracy at `chosen_at`"),
+        CHOSEN_AT,
+        column("mean", pa.float64(), "over the seeds of that learning rate; null if not measured"),
+        column(spread.column, pa.float64(), f"{spread.words}, over these seeds; null if there is only one"),
+        column("seeds", pa.int64(), "trials finished with that learning rate"),
+        column("remark", pa.string(), "what a reader must know: partial, failed or diverged, and what is mixed"),
+        column("best_trial", pa.string(), "the trial that has the best"),
+    )
 
 
 @dataclass
@@ -61,16 +68,17 @@ def results(
     metric: str = "ood",
     sweeps: Sequence[str] = (),
     scale: str = LAPTOP.name,
+    spread: Spread = Spread.SD,
 ) -> pa.Table:
-    """Return a row for each combination of the settings `by`.
+    """Return a row for each combination of the settings `by`, with the metric's best, its mean and its spread.
 
     With `sweeps`, only the trials of these sweeps at this scale count. Without, every trial counts that is finished or
-    that a sweep on this store plans.
+    that a sweep on this store plans. A number is null where the metric was not measured.
     """
     trials = study.trials
     known = [*(each.name for each in cell_settings(trials)), *WITHIN, VARIANT.name]
     problems = [str(UnknownName("setting", name, known)) for name in by if name not in known]
-    problems += [str(UnknownName("metric", metric, SCORES))] if metric not in SCORES else []
+    problems += _problems_of(metric, trials)
     condition = parse_where(where, known_settings(trials, study.catalogue))
     if problems:
         raise InvalidSettings(problems)
@@ -81,19 +89,34 @@ def results(
         mask = [trial_id in chosen for trial_id in trials["trial_id"].to_pylist()]
         trials = trials.take(numbers(np.flatnonzero(mask)))
     names = [each.name for each in cell_settings(trials)]
-    groups = _grouped(trials, by, names, SCORES[metric], study.catalogue, planned.values())
+    score = SCORES.get(metric, metric)
+    groups = _grouped(trials, by, names, study.catalogue, planned.values())
     kinds = {each.name: each.type for each in [*trials.schema, VARIANT]}
-    schema = pa.schema([*(pa.field(name, kinds[name]) for name in by), *_SUMMARY])
+    schema = pa.schema([*(pa.field(name, kinds[name]) for name in by), *_summary_columns(spread)])
     ordered = sorted(groups.items(), key=lambda item: [(value is not None, value) for value in item[0]])
-    rows = [dict(zip(by, key, strict=True)) | _row(group, names, SCORES[metric]) for key, group in ordered]
+    rows = [dict(zip(by, key, strict=True)) | _row(group, names, score, spread) for key, group in ordered]
     return to_table(rows, schema)
+
+
+def _problems_of(metric: str, trials: pa.Table) -> list[str]:
+    """Return what is wrong with a metric: its name is unknown, or no trial was tested at its length."""
+    length = length_of(metric)
+    if metric in SCORES:
+        return []
+    lengths = sorted(pc.unique(pc.struct_field(pc.list_flatten(trials["length_curve"]), "length")).to_pylist())
+    there_are = ", ".join(f"accuracy_{each}" for each in lengths)
+    if length is None:
+        return [str(UnknownName("metric", metric, [*SCORES, *(f"accuracy_{each}" for each in lengths)]))]
+    if length in lengths:
+        return []
+    instead = f"use one of {there_are}" if lengths else "no trial has finished yet"
+    return [f"accuracy at {length} inputs was not measured in any trial: {instead}"]
 
 
 def _grouped(
     trials: pa.Table,
     by: Sequence[str],
     names: Sequence[str],
-    score: str,
     catalogue: Catalogue,
     planned: Iterable[PlannedTrial],
 ) -> dict[tuple[Any, ...], _Group]:
@@ -107,7 +130,7 @@ def _grouped(
 
     columns = [*names, *WITHIN]
     values = zip(*hashable_columns(trials.select(columns)), strict=True)
-    rows = trials.select([*dict.fromkeys([*COLUMNS, score])]).to_pylist()
+    rows = trials.select([*COLUMNS, "seconds"]).to_pylist()
     for settings, row, config in zip(values, rows, trials["config"].to_pylist(), strict=True):
         known = dict(zip(columns, settings, strict=True)) | {VARIANT.name: variant(config, catalogue)}
         group_of(known).rows.append(row)
@@ -149,9 +172,9 @@ def _settings(trial: Trial) -> dict[str, Any]:
     return {name: tuple(value) if isinstance(value, list) else value for name, value in found.items()}
 
 
-def _row(group: _Group, names: Sequence[str], score: str) -> dict[str, Any]:
+def _row(group: _Group, names: Sequence[str], score: str, spread: Spread) -> dict[str, Any]:
     num_planned = len(group.rows) + group.num_missing
-    summary = summarise(group.rows, num_planned, group.num_failed, {score: score})
+    summary = summarise(group.rows, num_planned, group.num_failed, {score: score}, spread)
     found = None if summary.scores is None else summary.scores[score]
     mixed = [name for name, values in zip(names, zip(*group.cells, strict=True), strict=True) if len({*values}) > 1]
     others = [f"{len(mixed) - MOST_NAMED} more"] if len(mixed) > MOST_NAMED else []
@@ -160,33 +183,13 @@ def _row(group: _Group, names: Sequence[str], score: str) -> dict[str, Any]:
         "cells": len(group.cells),
         "done": summary.num_done,
         "planned": num_planned,
+        "measured": found.num_measured if found else 0,
         "best": found and found.best,
         "chosen_rate": summary.learning_rate,
+        "chosen_at": summary.chosen_at,
         "mean": found and found.mean,
-        "spread": found and found.spread,
+        spread.column: found and found.spread,
         "seeds": summary.num_seeds,
         "remark": "; ".join(remark for remark in remarks if remark),
         "best_trial": found and found.best_trial,
     }
-
-
-def for_people(found: pa.Table, by: Sequence[str]) -> pa.Table:
-    """Return the results in fewer columns: related numbers share a column, and empty columns are dropped."""
-    rows = []
-    for row in found.to_pylist():
-        spread = "" if row["spread"] is None else f" ± {row['spread']:.2f}"
-        rows.append(
-            {name: row[name] for name in by}
-            | {
-                "trials": f"{row['done']} of {row['planned']}" if row["done"] < row["planned"] else str(row["done"]),
-                "best": None if row["best"] is None else f"{row['best']:.2f}",
-                "rate": row["chosen_rate"],
-                "mean": None if row["mean"] is None else f"{row['mean']:.2f}{spread}",
-                "seeds": row["seeds"],
-                "remark": row["remark"],
-            }
-        )
-    kinds = {"rate": pa.float64(), "seeds": pa.int64()} | {name: found.schema.field(name).type for name in by}
-    schema = pa.schema([(name, kinds.get(name, pa.string())) for name in rows[0]])
-    filled = [name for name in rows[0] if any(row[name] not in (None, "") for row in rows)]
-    return to_table(rows, schema).select(filled)

@@ -6,6 +6,7 @@ from typing import Any
 import pyarrow as pa
 
 from orch.analysis.arrow_tables import column, to_table
+from orch.analysis.cells import CHOSEN_AT
 from orch.analysis.comparison import Comparison
 from orch.analysis.published import TABLES, PublishedCell, published_cells
 from orch.analysis.reproduction import Reproduced, Reproduction
@@ -42,7 +43,8 @@ COMPARISON = pa.schema(
         column("ours", pa.float64(), "our best over learning rates and seeds, as in the paper; null if there is none"),
         column("difference", pa.float64(), "ours less the published accuracy"),
         column("best_trial", pa.string(), "the trial that ours comes from"),
-        column("learning_rate", pa.float64(), "the learning rate chosen by the mean accuracy at 100 inputs"),
+        column("learning_rate", pa.float64(), "the learning rate with the highest mean accuracy at `chosen_at`"),
+        CHOSEN_AT,
         column("mean", pa.float64(), "mean accuracy over the seeds of that learning rate"),
         column("spread", pa.float64(), "standard deviation over these seeds; null if there is only one"),
         column("num_seeds", pa.int64(), "trials finished with that learning rate"),
@@ -183,7 +185,7 @@ def _cell(number: PublishedCell) -> dict[str, Any]:
 def _comparison(each: Comparison) -> dict[str, Any]:
     return {
         **_cell(each.published),
-        **{name: getattr(each.summary, name) for name in ("learning_rate", *_COUNTS, "status", "remark")},
+        **{name: getattr(each.summary, name) for name in ("learning_rate", "chosen_at", *_COUNTS, "status", "remark")},
         **{name: each.score and getattr(each.score, name) for name in ("best_trial", "mean", "spread")},
         "reading": each.reading,
         "published": each.published.accuracy,

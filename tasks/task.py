@@ -47,6 +47,30 @@ class Task:
         return template.format(modulus) if template else f"{title} (m = {modulus})"
 
     @property
+    def summary(self) -> str:
+        """Description of these settings among those of the task, such as "modulo 5", for listings and figures.
+
+        A task of one's own may return whatever its readers call it, such as "S3" for the group with six elements.
+        """
+        return f"modulo {self.modulus}"
+
+    @property
+    def full_title(self) -> str:
+        """Title of the task with these settings, for tables."""
+        return f"{self.title_of()} ({self.summary})" if self._has_own_summary else self.title_of(self.modulus)
+
+    @property
+    def heading(self) -> str:
+        """Description of these settings below the task's title, for the columns of figures."""
+        if self._has_own_summary:
+            return self.summary
+        return self.modulus_titles.get(self.modulus, "m = {}").format(self.modulus)
+
+    @property
+    def _has_own_summary(self) -> bool:
+        return type(self).summary is not Task.summary
+
+    @property
     def slots(self) -> tuple[range, ...]:
         """Symbols that each position of the input draws from, in turn. Only the first slot counts as an input."""
         raise NotImplementedError

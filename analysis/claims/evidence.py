@@ -4,11 +4,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from orch.analysis.aggregate import METRICS, scored
+from orch.analysis.aggregate import METRICS
 from orch.analysis.angles import Rotations, read_rotations
 from orch.analysis.board import Board, BoardCell
 from orch.analysis.published import OOD, Key, key_of
 from orch.sweeps.experiments import demo
+from orch.sweeps.measured import measured
 
 DEMO = demo.SMALL.name
 
@@ -26,7 +27,7 @@ class Answer:
     """The results of a cell, on a split."""
 
     accuracy: float | None
-    """Best accuracy over learning rates and seeds, as in the paper; None if no trial is finished."""
+    """Best accuracy over learning rates and seeds, as in the paper; None if it was measured in no trial."""
     settled: bool
     """Whether every learning rate was tried. Only then can a low accuracy count as a failure."""
     trial_id: str = ""
@@ -86,5 +87,6 @@ def _answer(cell: BoardCell, split: str) -> Answer:
     if cell.summary.scores is None:
         return Answer(None, settled)
     score = cell.summary.scores[split]
-    chosen = tuple((row["trial_id"], scored(row[METRICS[split]])) for row in cell.chosen_best_first)
-    return Answer(score.best, settled, score.best_trial, chosen)
+    scores = ((row["trial_id"], measured(row, METRICS[split])) for row in cell.chosen_best_first)
+    chosen = tuple((trial_id, accuracy) for trial_id, accuracy in scores if accuracy is not None)
+    return Answer(score.best, settled, score.best_trial or "", chosen)

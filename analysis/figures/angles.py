@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from orch.analysis.aggregate import scored
 from orch.analysis.angles import Array, Rotations, read_rotations
 from orch.analysis.board import Board
 from orch.analysis.figures.figure import Drawing, NothingToDraw, ReportFigure, require_results
 from orch.analysis.figures.sheet import WIDTH
 from orch.analysis.figures.style import FAINT, INK, SOFT, styled, titled_figure
 from orch.analysis.tables.entries import decimals
+from orch.sweeps.measured import measured
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,14 +28,15 @@ _TOP, _PANEL_TITLE, _KEY = 0.36, 0.36, 0.4
 _INNERMOST = 0.22
 
 
-def caption(rotations: Rotations, trial_id: str, accuracy: float) -> str:
+def caption(rotations: Rotations, trial_id: str, accuracy: float | None) -> str:
     """Describe the figure of a trial's rotations."""
     modulus, num_planes = rotations.angles_mP.shape
+    tested = "not tested" if accuracy is None else f"with an accuracy of {accuracy:.2f} at the length of the test"
     return (
         "The angle by which each input turns a plane of the state: a dot for each input, the larger the further out;"
         f" spokes are multiples of 2π/{modulus}. Shown are {min(NUM_PLANES, num_planes)} of {num_planes} planes, those"
         " with the largest weights in the readout first. The harmonic is the angle of the input 1 in units of"
-        f" 2π/{modulus}. Trial {trial_id}, with an accuracy of {accuracy:.2f} at the length of the test."
+        f" 2π/{modulus}. Trial {trial_id}, {tested}."
     )
 
 
@@ -97,7 +98,7 @@ def _drawings(board: Board, sweep: str) -> Iterator[Drawing]:
     task = cell.cell.example.task
     rotations = read_rotations(weights, task.modulus, f"the file of weights of trial {row['trial_id']}")
     title = TITLE.format(task=task.title_of(task.modulus))
-    text = caption(rotations, row["trial_id"], scored(row["ood_accuracy"]))
+    text = caption(rotations, row["trial_id"], measured(row, "ood_accuracy"))
     yield Drawing(sweep, title, text, sweep, draw(rotations, title))
 
 

@@ -1,7 +1,7 @@
 """Functions that set up the axes of a panel and add its lines, shared by several figures."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,11 +13,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _TIED = 0.02
-"""Least difference between lines that are not almost equal."""
-_BETWEEN_TIED = 1.3
-"""Distance between stacked lines, in points."""
-_BETWEEN_MARKERS = 0.03
-"""Distance between markers side by side, in decades of a logarithmic axis."""
+"""Least difference between values whose markers do not hide each other."""
+_LETTER = 0.075
+"""Width of a digit of a tick's label, in inches."""
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -45,14 +43,33 @@ def loss_axis(axes: "Axes", least: float, most: float) -> None:
     axes.grid(axis="y", color=FAINT, linewidth=0.5)
 
 
-def logarithmic_axis(axes: "Axes", limits: tuple[float, float], ticks: dict[float, str]) -> None:
-    """Set up a horizontal, logarithmic axis with exactly these ticks."""
+def logarithmic_axis(axes: "Axes", limits: tuple[float, float], ticks: Mapping[float, str]) -> None:
+    """Set up a horizontal, logarithmic axis with exactly these ticks, and the labels for which there is room."""
     from matplotlib.ticker import NullLocator
 
     axes.set_xscale("log")
     axes.set_xlim(*limits)
-    axes.set_xticks(list(ticks), list(ticks.values()))
+    width = axes.bbox.width / axes.figure.dpi
+    shown = labels_that_fit(ticks, limits, width)
+    axes.set_xticks(list(ticks), [text if place in shown else "" for place, text in ticks.items()])
     axes.xaxis.set_minor_locator(NullLocator())
+
+
+def labels_that_fit(ticks: Mapping[float, str], limits: tuple[float, float], width: float) -> set[float]:
+    """Return the ticks of a logarithmic axis that have room for a label: the last, the first, then what fits between.
+
+    >>> ticks = {length: str(length) for length in (10, 20, 50, 100, 200, 500)}
+    >>> sorted(labels_that_fit(ticks, (5, 1000), 4.0)), sorted(labels_that_fit(ticks, (5, 1000), 1.2))
+    ([10, 20, 50, 100, 200, 500], [10, 50, 500])
+    """
+    inches = width / math.log(limits[1] / limits[0])
+    places = list(ticks)
+    spans: dict[float, tuple[float, float]] = {}
+    for place in [*places[-1:], *places[:1], *places[1:-1]]:
+        middle, half = inches * math.log(place / limits[0]), _LETTER * (len(ticks[place]) + 1) / 2
+        if all(middle + half <= low or middle - half >= high for low, high in spans.values()):
+            spans[place] = middle - half, middle + half
+    return set(spans)
 
 
 def short(number: float) -> str:
@@ -64,30 +81,27 @@ def short(number: float) -> str:
     return f"{number / 1000:g}k" if number >= 1000 else f"{number:g}"
 
 
-def add_lines(axes: "Axes", lines: Sequence[Line], every: int = 1, stack: bool = True, band: bool = True) -> None:
-    """Add lines to a panel with a logarithmic axis; one in `every` points has a marker.
+def add_lines(axes: "Axes", lines: Sequence[Line], every: int = 1, band: bool = True) -> None:
+    """Add lines to a panel at their true values; one in `every` points has a marker.
 
-    Lines that are almost equal are stacked above the first of them, and markers at the same place stand side by side,
-    so that none hides another.
+    Where lines coincide their markers take turns, so that none hides another and none is moved.
     """
-    from matplotlib.transforms import ScaledTranslation
-
-    inches = axes.figure.dpi_scale_trans
-    places = _places(lines) if stack else [0] * len(lines)
-    for position, (line, place) in enumerate(zip(lines, places, strict=True)):
-        aside = 10 ** (_BETWEEN_MARKERS * (position - (len(lines) - 1) / 2)) if every == 1 else 1.0
-        marked = (position * every // len(lines), every)
-        raised = axes.transData + ScaledTranslation(0, place * _BETWEEN_TIED / 72, inches)
+    for position, line in enumerate(lines):
         if band and (line.high > line.low).any():
-            filled: dict[str, Any] = {"color": line.look.colour, "alpha": 0.16, "linewidth": 0, "transform": raised}
-            axes.fill_between(line.x * aside, line.low, line.high, **filled)
-        axes.plot(line.x * aside, line.mean, markevery=marked, transform=raised, **line.look.line_settings)
+            filled: dict[str, Any] = {"color": line.look.colour, "alpha": 0.16, "linewidth": 0}
+            axes.fill_between(line.x, line.low, line.high, **filled)
+        if every > 1:
+            marked: Any = (position * every // len(lines), every)
+        else:
+            marked = [place for place in range(len(line.x)) if _has_turn(position, lines, place)]
+        axes.plot(line.x, line.mean, markevery=marked, **line.look.line_settings)
 
 
-def _places(lines: Sequence[Line]) -> list[int]:
-    """Count, for each line, the earlier lines that it is almost equal to."""
-    return [sum(_tied(line, earlier) for earlier in lines[:number]) for number, line in enumerate(lines)]
-
-
-def _tied(one: Line, other: Line) -> bool:
-    return len(one.x) == len(other.x) and bool(np.all(np.abs(one.mean - other.mean) < _TIED))
+def _has_turn(position: int, lines: Sequence[Line], place: int) -> bool:
+    """Return whether a line has its marker at a place, where other lines may have almost the same value."""
+    line = lines[position]
+    x, value = line.x[place], line.mean[place]
+    tied = [
+        number for number, other in enumerate(lines) if np.any((other.x == x) & (np.abs(other.mean - value) < _TIED))
+    ]
+    return tied[place % len(tied)] == position

@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from orch.analysis.aggregate import scored
 from orch.analysis.board import Board
 from orch.analysis.figures.axes import accuracy_axis, add_lines, logarithmic_axis, short
 from orch.analysis.figures.figure import Drawing, ReportFigure
 from orch.analysis.figures.line import Line, make_line
 from orch.analysis.figures.plotted_cell import PlottedCell, cells_to_plot
-from orch.analysis.figures.sheet import legend_of, make_sheet, moduli
+from orch.analysis.figures.sheet import in_parts, legend_of, make_sheet
 from orch.analysis.figures.style import styled
+from orch.sweeps.measured import measured
 from orch.tasks import Task
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ TITLE = "Accuracy at {length} inputs against the number of training examples"
 CAPTION = (
     "Accuracy at {length} inputs (0 is chance, 1 is perfect) against the number of training examples, each of"
     " {trained} inputs: the mean over seeds, within their range, with the learning rate that did best for the model in"
-    " Table 1. So that none hides another, markers of one size stand side by side, and equal lines are stacked."
+    " Table 1. Where lines coincide, their markers take turns."
 )
 
 
@@ -35,28 +35,30 @@ def lines(cells: Iterable[PlottedCell]) -> list[Line]:
     found = []
     for group in groups.values():
         group.sort(key=lambda cell: cell.trial.train_examples)
-        accuracies = [[scored(row["ood_accuracy"]) for row in cell.chosen] for cell in group]
-        found.append(make_line(group[0], [cell.trial.train_examples for cell in group], accuracies))
+        scores = {cell.trial.train_examples: [measured(row, "ood_accuracy") for row in cell.chosen] for cell in group}
+        known = {size: [score for score in of_size if score is not None] for size, of_size in scores.items()}
+        if sizes := [size for size in known if known[size]]:
+            found.append(make_line(group[0], sizes, [known[size] for size in sizes]))
     return found
 
 
 @styled()
 def draw(lines: Sequence[Line], title: str) -> "Figure":
-    """Draw a row for each task and a column for each modulus."""
+    """Draw a column for each modulus, and for each task a row, or several if there are many models."""
     tasks = {line.task.name: line.task.title_of() for line in lines}
-    legend = legend_of(lines)
-    columns = moduli(lines)
-    sheet = make_sheet(
-        title, "Training examples", [f"m = {modulus}" for modulus in columns], [legend] + [{}] * (len(tasks) - 1)
-    )
+    parts = in_parts(lines)
+    rows = [(task, part) for part in parts for task in tasks]
+    legends = [legend_of(part) if task == next(iter(tasks)) else {} for task, part in rows]
+    columns = sorted({line.task.modulus for line in lines})
+    sheet = make_sheet(title, "Training examples", [f"m = {modulus}" for modulus in columns], legends)
     sizes = sorted({size for line in lines for size in line.x})
-    ticks = {size: short(size) for size in sizes if len(sizes) < 3 or size in (sizes[0], 1000, sizes[-1])}
-    for (task, name), panels in zip(tasks.items(), sheet.panels, strict=True):
-        panels[0].set_ylabel(f"{name}\naccuracy")
+    ticks = {size: short(size) for size in sizes}
+    for (task, part), panels in zip(rows, sheet.panels, strict=True):
+        panels[0].set_ylabel(f"{tasks[task]}\naccuracy")
         for modulus, axes in zip(columns, panels, strict=True):
             logarithmic_axis(axes, (0.6 * sizes[0], 1.6 * sizes[-1]), ticks)
             accuracy_axis(axes, lines)
-            add_lines(axes, [line for line in lines if (line.task.name, line.task.modulus) == (task, modulus)])
+            add_lines(axes, [line for line in part if (line.task.name, line.task.modulus) == (task, modulus)])
     return sheet.figure
 
 

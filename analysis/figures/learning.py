@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from orch.analysis.aggregate import where_chosen
 from orch.analysis.board import Board
 from orch.analysis.figures.axes import accuracy_axis, add_lines, logarithmic_axis, loss_axis, short
 from orch.analysis.figures.figure import Drawing, NothingToDraw, ReportFigure
 from orch.analysis.figures.line import Array, Line, lines_by_task, make_line
 from orch.analysis.figures.plotted_cell import PlottedCell, cells_to_plot
-from orch.analysis.figures.sheet import column_names, families, legend_of, make_sheet, moduli, task_title
+from orch.analysis.figures.sheet import column_names, families, legend_of, make_sheet, task_title
 from orch.analysis.figures.style import styled
 
 if TYPE_CHECKING:
@@ -28,9 +29,9 @@ _LEAST_LOSS = 1e-8
 
 TITLE = "learning curves"
 CAPTION = (
-    "Validation loss and accuracy (0 is chance, 1 is perfect) against the training step, with the learning rate chosen"
-    " at 100 inputs: the mean over its seeds (of the loss, the geometric mean). A seed that ended before the others"
-    " stays where it was. Equal accuracies are stacked, so that none hides another."
+    "Validation loss and accuracy (0 is chance, 1 is perfect) against the training step, with the learning rate that"
+    " does best {chosen}: the mean over its seeds (of the loss, the geometric mean). A seed that ended before the"
+    " others stays where it was."
 )
 
 
@@ -95,23 +96,24 @@ def _at(wanted: Array, steps: Array, values: Array) -> Array:
 def draw(losses: Sequence[Line], accuracies: Sequence[Line], title: str) -> "Figure":
     """Draw one task: for each family of models a row of losses and a row of accuracies."""
     rows = []
-    for (family, loss), accuracy in zip(families(losses).items(), families(accuracies).values(), strict=True):
+    for (family, loss), (_, accuracy) in zip(families(losses), families(accuracies), strict=True):
         rows += [(f"{family}\nloss", loss, legend_of(loss)), ("\naccuracy", accuracy, {})]
-    sheet = make_sheet(title, "Training step", column_names(losses), [legend for *_, legend in rows], height=1.15)
+    columns = column_names(losses)
+    sheet = make_sheet(title, "Training step", columns, [legend for *_, legend in rows], height=1.15)
     first, last = min(line.x[0] for line in losses), max(line.x[-1] for line in losses)
     powers = [power for power in range(8) if first <= 10**power <= last]
     ticks = {10.0**power: short(10**power) for power in powers[:: 1 if len(powers) < 3 else 2]}
     least, most = min(line.mean.min() for line in losses), max(line.mean.max() for line in losses)
     for number, ((name, row, _), panels) in enumerate(zip(rows, sheet.panels, strict=True)):
         panels[0].set_ylabel(name)
-        for modulus, axes in zip(moduli(losses), panels, strict=True):
+        for heading, axes in zip(columns, panels, strict=True):
             logarithmic_axis(axes, (0.8 * first, 1.25 * last), ticks)
-            shown = [line for line in row if line.task.modulus == modulus]
+            shown = [line for line in row if line.task.heading == heading]
             if number % 2:
                 accuracy_axis(axes, accuracies)
             else:
                 loss_axis(axes, least, most)
-            add_lines(axes, shown, every=_MARKER_EVERY, stack=bool(number % 2), band=False)
+            add_lines(axes, shown, every=_MARKER_EVERY, band=False)
     return sheet.figure
 
 
@@ -125,7 +127,8 @@ def _drawings(board: Board, sweep: str) -> Iterator[Drawing]:
         raise NothingToDraw(f"the store has no curves of the trials of {sweep}")
     for task in losses:
         title = task_title(TITLE, losses[task], sweep)
-        yield Drawing(f"learning-{sweep}-{task}", title, CAPTION, sweep, draw(losses[task], accuracies[task], title))
+        caption = CAPTION.format(chosen=where_chosen(cell.chosen_at for cell in cells if cell.task.name == task))
+        yield Drawing(f"learning-{sweep}-{task}", title, caption, sweep, draw(losses[task], accuracies[task], title))
 
 
 FIGURE = ReportFigure(

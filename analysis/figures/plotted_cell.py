@@ -12,7 +12,7 @@ from orch.analysis.figures.style import distinct_looks
 from orch.core.settings import to_dict
 from orch.models.look import Look
 from orch.sweeps.cell import Cell
-from orch.sweeps.selection import Row
+from orch.sweeps.measured import Row
 from orch.sweeps.trial import Trial
 from orch.tasks import Task
 
@@ -29,6 +29,8 @@ class PlottedCell:
     look: Look
     chosen: Sequence[Row]
     """Finished trials at the chosen learning rate, one for each seed."""
+    chosen_at: str
+    """Where that learning rate did best, such as "100 inputs" or "validation"."""
 
     @property
     def task(self) -> Task:
@@ -51,7 +53,9 @@ def plotted_cells(cells: Iterable[BoardCell], along: Iterable[str] = ()) -> list
     labelled = list(zip(labels, planned, strict=True))
     look_of = distinct_looks({label: each.cell.example.model.look_of(_variant(each.cell)) for label, each in labelled})
     return [
-        PlottedCell(each.cell.example, label, look_of[label], each.chosen) for label, each in labelled if each.finished
+        PlottedCell(each.cell.example, label, look_of[label], each.choice.rows, each.choice.at.name)
+        for label, each in labelled
+        if each.choice is not None
     ]
 
 
@@ -64,7 +68,7 @@ def _labels(cells: Sequence[Cell], ignored: Collection[str]) -> list[str]:
     """Return each model's name, followed by the settings that distinguish it from others in a panel of the figure."""
     names = [", ".join(filter(None, (cell.example.model.title_of(_variant(cell)), cell.reading))) for cell in cells]
     settings = [_settings(cell, ignored) for cell in cells]
-    panels = [(cell.example.task.name, cell.example.task.modulus) for cell in cells]
+    panels = [(cell.example.task.name, cell.example.task.heading) for cell in cells]
     in_panel = differing_settings(zip(zip(names, panels, strict=True), settings, strict=True))
     differing: dict[str, set[str]] = defaultdict(set)
     for (name, _), setting_names in in_panel.items():

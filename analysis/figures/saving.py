@@ -16,7 +16,11 @@ from orch.core.errors import UnknownName
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_METADATA = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
+_METADATA: dict[str, dict[str, None]] = {
+    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+    "png": {"Software": None},
+    "svg": {"Date": None, "Creator": None},
+}
 """Metadata without times and versions, which would make files differ."""
 
 _REFERENCES = re.compile(r'\bid="|url\(#|href="#')
@@ -24,7 +28,7 @@ _REFERENCES = re.compile(r'\bid="|url\(#|href="#')
 
 @styled()
 def to_bytes(figure: "Figure", kind: str) -> bytes:
-    """Return the bytes of a figure as a file of a kind, `svg` or `png`."""
+    """Return the bytes of a figure as a file of a kind: `pdf`, `png` or `svg`."""
     if kind not in _METADATA:
         raise UnknownName("kind of figure file", kind, _METADATA)
     written = io.BytesIO()
@@ -33,7 +37,7 @@ def to_bytes(figure: "Figure", kind: str) -> bytes:
 
 
 def save(figure: "Figure", path: str | Path) -> None:
-    """Save a figure as SVG or PNG, depending on the ending of the path."""
+    """Save a figure as PDF, PNG or SVG, depending on the ending of the path."""
     path = Path(path)
     write_atomically(path, to_bytes(figure, path.suffix.removeprefix(".")))
 

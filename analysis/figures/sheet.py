@@ -1,8 +1,9 @@
-"""A sheet of small panels: one column for each modulus of a task, one row with its legend for each family of models.
+"""A sheet of small panels: one column for each setting of a task, one row with its legend for each family of models.
 
 Sizes are inches on paper.
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -22,6 +23,8 @@ _LEFT, _TOP, _BOTTOM = 0.75, 0.5, 0.45
 _BETWEEN_COLUMNS, _BETWEEN_ROWS = 0.16, 0.18
 _WIDEST_PANEL = 2.2
 _LEGEND_LINE, _LETTER, _LEGEND_SAMPLE = 0.165, 0.062, 0.55
+MOST_LINES = 9
+"""Most lines in a panel; readers could not tell more apart."""
 TITLE_LETTER = 0.095
 """Width of a letter of a figure's title."""
 
@@ -35,26 +38,29 @@ class Sheet:
     """Axes by row, then by column."""
 
 
-def families(lines: Iterable[Line]) -> dict[str, list[Line]]:
-    """Group lines by family of models, one row of a sheet for each, because one panel cannot show fifteen lines.
+def families(lines: Iterable[Line]) -> list[tuple[str, list[Line]]]:
+    """Group lines by family of models, one row of a sheet for each, or several for a family of many models.
 
     Models without a family come last.
     """
-    rows: dict[str, list[Line]] = {}
+    families: dict[str, list[Line]] = {}
     for line in lines:
-        rows.setdefault(line.family, []).append(line)
-    return dict(sorted(rows.items(), key=lambda row: row[0] == ModelConfig.family))
+        families.setdefault(line.family, []).append(line)
+    ordered = sorted(families.items(), key=lambda row: row[0] == ModelConfig.family)
+    return [(family, part) for family, members in ordered for part in in_parts(members)]
 
 
-def moduli(lines: Iterable[Line]) -> list[int]:
-    """Return the modulus of each column of a sheet."""
-    return sorted({line.task.modulus for line in lines})
+def in_parts(lines: Sequence[Line]) -> list[list[Line]]:
+    """Divide lines into parts of about equal size, none with more labels than can be told apart in a panel."""
+    labels = list(dict.fromkeys(line.label for line in lines))
+    size = math.ceil(len(labels) / max(1, math.ceil(len(labels) / MOST_LINES)))
+    part_of = {label: place // size for place, label in enumerate(labels)}
+    return [[line for line in lines if part_of[line.label] == part] for part in sorted(set(part_of.values()))]
 
 
-def column_names(lines: Sequence[Line]) -> list[str]:
-    """Return the heading of each column of a sheet with lines of one task."""
-    titles = lines[0].task.modulus_titles
-    return [titles.get(modulus, "m = {}").format(modulus) for modulus in moduli(lines)]
+def column_names(lines: Iterable[Line]) -> list[str]:
+    """Return the heading of each column of a sheet: one for each setting of the tasks, in the tasks' own words."""
+    return list(dict.fromkeys(line.task.heading for line in sorted(lines, key=lambda line: line.task.modulus)))
 
 
 def task_title(title: str, lines: Sequence[Line], sweep: str) -> str:

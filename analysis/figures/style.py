@@ -50,6 +50,7 @@ _SETTINGS: dict[str, Any] = {
     "text.parse_math": False,  # names may contain a dollar sign
     "svg.fonttype": "path",  # outlines look the same everywhere; text would depend on the reader's fonts
     "svg.hashsalt": "orch",
+    "pdf.fonttype": 42,  # journals refuse the default, Type 3
     "savefig.dpi": 200,
 }
 _LOCK = threading.RLock()

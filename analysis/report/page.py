@@ -15,9 +15,9 @@ from orch.analysis.claims.condition import FAILED
 from orch.analysis.comparison import Comparison
 from orch.analysis.figures import Drawing, Gallery, svg_element
 from orch.analysis.html_templates import open_templates
-from orch.analysis.length_table import TITLE as LENGTHS
 from orch.analysis.published import OOD, VALIDATION, tables_of
-from orch.analysis.report.collect import CellResult, Origin, StudyReport, SweepResult
+from orch.analysis.report.collect import Origin, StudyReport, SweepResult
+from orch.analysis.report.sweep_table import NUMBERS, SweepTable, cell_row, sweep_table
 from orch.analysis.reproduction import Reproduction, reproduction
 from orch.analysis.tables import render, stylesheet
 from orch.analysis.views import tally_table
@@ -66,7 +66,7 @@ def reproduction_section(comparisons: Sequence[Comparison]) -> Markup:
 @cache
 def _templates() -> Environment:
     templates = open_templates("orch.analysis.report")
-    templates.filters |= {"cell_row": _cell_row, "minute": _minute, "svg": _svg, "thousands": _thousands}
+    templates.filters |= {"minute": _minute, "svg": _svg, "thousands": _thousands}
     templates.filters |= {"cells": _cells, "column_names": _column_names, "counted": counted}
     return templates
 
@@ -85,10 +85,15 @@ def _sections(report: StudyReport, gallery: Gallery) -> Iterator[PageSection]:
     def paper_tables(sweep: SweepResult) -> list[Markup]:
         return [Markup(render(name, report.comparisons, report.scale, "html")) for name in tables_of([sweep.name])]
 
+    def own_table(sweep: SweepResult) -> SweepTable:
+        return sweep_table(sweep, report.scale)
+
     if report.recorded:
-        own = _fill("recorded", recorded=report.recorded, report=report, caption=LENGTHS)
+        own = _fill("recorded", recorded=report.recorded, report=report)
         yield PageSection("own", "Sweeps of your own", own)
-    results = _fill("sweeps", sweeps=report.sweeps, gallery=gallery, paper_tables=paper_tables)
+    results = _fill(
+        "sweeps", sweeps=report.sweeps, gallery=gallery, paper_tables=paper_tables, own_table=own_table, numbers=NUMBERS
+    )
     if report.sweeps:
         yield PageSection("results", "Results by sweep", results)
     failures = _fill("failures", failures=report.failures, most_ids=MOST_IDS, report=report)
@@ -129,22 +134,9 @@ def _tally_rows(found: Reproduction) -> list[list[str]]:
     return [[table, *map(_thousands, counts)] for table, *counts in rows]
 
 
-def _cell_row(each: CellResult) -> list[str]:
-    """Return a row about a cell, by our own reading of its trials."""
-    cell, summary = each.joined.cell, each.joined.summary
-    trial = cell.example
-    names = [trial.model.title_of(cell.variant), trial.task.title_of(trial.task.modulus), each.settings]
-    if summary.scores is None:
-        return [*names, "", "", "", "", "", summary.remark]
-    far, near = summary.scores[OOD], summary.scores[VALIDATION]
-    spread = "" if far.spread is None else f" ± {far.spread:.2f}"
-    numbers = [f"{far.mean:.2f}{spread}", str(summary.num_seeds), f"{far.best:.2f}", f"{near.mean:.2f}"]
-    return [*names, *numbers, f"{summary.learning_rate:g}", summary.remark]
-
-
 def _best_trial_rows(sweep: SweepResult) -> list[list[str]]:
     return [
-        [*_cell_row(each)[:6], scores[OOD].best_trial]
+        [*cell_row(each)[:6], scores[OOD].best_trial or ""]
         for each in sweep.cells
         if (scores := each.joined.summary.scores) is not None
     ]

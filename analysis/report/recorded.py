@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from orch.analysis.length_table import length_rows
+from orch.analysis.length_table import LengthTable, length_table
 from orch.store import Store
 from orch.usercode.naming import own_names, recordings
 
@@ -21,7 +21,7 @@ class RecordedSweep:
     num_waiting: int
     num_done: int
     num_failed: int
-    rows: list[dict[str, Any]]
+    table: LengthTable
 
     @property
     def num_planned(self) -> int:
@@ -51,7 +51,7 @@ def recorded_sweeps(store: Store, failed: Collection[str], scale: str | None = N
                 num_waiting=max(values["waiting"] for values in records),
                 num_done=len(ids & done),
                 num_failed=len((ids & set(failed)) - done),
-                rows=length_rows(store, ids & done),
+                table=length_table(store, ids & done),
             )
         )
     return found

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from orch.analysis.aggregate import where_chosen
 from orch.analysis.comparison import Comparison
 from orch.analysis.published import TABLES, VALIDATION, published_cells
 from orch.analysis.tables.axes import AXES
@@ -16,9 +17,10 @@ def caption(comparisons: Sequence[Comparison], scale: Scale, style: TableStyle) 
     trials = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1])))) + f" trial{'s' * (counts[-1] != 1)}"
     one_length = all(each.published.split != VALIDATION for each in comparisons)
     length = f" at length {table.test_length}" if one_length else ""
+    chosen = where_chosen(each.summary.chosen_at for each in comparisons) or "short of the test"
     return (
         f"Accuracy{length}, where 0 is chance and 1 perfect. Published: {table.statistic}."
-        f" Ours, at {scale.name} scale ({scale.about}): {style.statistic.format(trials=trials)}."
+        f" Ours, at {scale.name} scale ({scale.about}): {style.statistic.format(trials=trials, chosen=chosen)}."
     )
 
 

@@ -14,16 +14,18 @@ def disagreement_rows(comparisons: Iterable[Comparison]) -> list[dict[str, str]]
 
 
 def _row(comparison: Comparison) -> dict[str, str]:
-    assert comparison.score is not None, "a number without ours does not differ"
+    score = comparison.score
+    assert score is not None, "a number without ours does not differ"
+    assert score.best is not None, "a number without ours does not differ"
     assert comparison.difference is not None, "a number without ours does not differ"
     published, others = decimals(comparison.published.accuracy), map(decimals, comparison.other_values)
     return {
         "table": comparison.published.table,
         "cell": describe_number(comparison.published, comparison.reading),
         "published": f"{published} (also {', '.join(others)})" if comparison.other_values else published,
-        "ours": decimals(comparison.score.best),
+        "ours": decimals(score.best),
         "difference": signed(comparison.difference),
-        "trial": comparison.score.best_trial,
+        "trial": score.best_trial or "",
         "remark": comparison.summary.remark,
     }
 

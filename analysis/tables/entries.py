@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from orch.analysis.aggregate import CellStatus, Score
+from orch.analysis.aggregate import CellStatus, Score, where_chosen
 from orch.analysis.agreement import is_beyond
 from orch.analysis.comparison import Comparison
 from orch.core.counted import counted
@@ -58,22 +58,24 @@ class TableStyle:
     lines: tuple[str, ...]
     """Names of the texts in a cell, ours first."""
     statistic: str
-    """The words for how our number is computed, with `{trials}` for the number of trials."""
+    """The words for how our number is computed: `{trials}` is their number, `{chosen}` where rates are chosen."""
     texts: Callable[[Comparison, Score], tuple[str, ...]]
     """Returns the texts of a cell that has a score."""
-    value: Callable[[Score], float]
+    value: Callable[[Score], float | None]
     """Returns the accuracy that sets a cell's colour."""
 
 
 def _paper_texts(comparison: Comparison, score: Score) -> tuple[str, ...]:
+    assert score.best is not None, "a comparison has a score only if it was measured"
     assert comparison.difference is not None, "a comparison with a score has a difference"
     return decimals(score.best), decimals(comparison.published.accuracy), signed(comparison.difference)
 
 
 def _our_texts(comparison: Comparison, score: Score) -> tuple[str, ...]:
     spread = "" if score.spread is None else f"±{score.spread:.2f}"
-    seeds, rate = f"n={comparison.summary.num_seeds}", rate_text(comparison.summary.learning_rate or 0.0)
-    return decimals(score.mean), spread, seeds, rate, decimals(comparison.published.accuracy)
+    seeds, rate = f"n={comparison.summary.num_seeds}", rate_text(comparison.summary.learning_rate)
+    mean = MISSING if score.mean is None else decimals(score.mean)
+    return mean, spread, seeds, rate, decimals(comparison.published.accuracy)
 
 
 PUBLISHED, DIFFERENCE = "published", "difference"
@@ -86,8 +88,8 @@ READINGS: dict[str, TableStyle] = {
     ),
     "ours": TableStyle(
         lines=("ours", "spread", "seeds", "rate", PUBLISHED),
-        statistic="of {trials}, the learning rate with the highest accuracy at 100 inputs, then the mean and the"
-        " standard deviation over its seeds",
+        statistic="of {trials}, the learning rate that does best {chosen}, then the mean and the standard deviation"
+        " over its seeds",
         texts=_our_texts,
         value=lambda score: score.mean,
     ),
@@ -128,9 +130,10 @@ def _tooltip(comparison: Comparison) -> str:
     if score is not None and comparison.difference is not None:
         spread = "" if score.spread is None else f" ± {score.spread:.3f}"
         seeds = counted(summary.num_seeds, "seed")
-        rate = rate_text(summary.learning_rate or 0.0)
+        rate = f"rate {rate_text(summary.learning_rate)}, chosen {where_chosen([summary.chosen_at])}"
         sentences.append(f"Best {score.best:.3f}, trial {score.best_trial}.")
-        sentences.append(f"Mean {score.mean:.3f}{spread}, {seeds} at rate {rate}.")
+        if score.mean is not None:
+            sentences.append(f"Mean {score.mean:.3f}{spread}, {seeds} at {rate}.")
     published = f"Published {decimals(comparison.published.accuracy)}"
     places = [f"{decimals(number.accuracy)} in {number.table}" for number in comparison.also]
     sentences.append(f"{published}; also {', '.join(places)}." if places else f"{published}.")
@@ -150,11 +153,13 @@ def signed(value: float) -> str:
     return text if text.startswith("−") else f"±{text}" if text == "0.00" else f"+{text}"
 
 
-def rate_text(rate: float) -> str:
-    """Return a learning rate in its shortest scientific notation.
+def rate_text(rate: float | None) -> str:
+    """Return a learning rate in its shortest scientific notation; empty if there is none.
 
     >>> rate_text(0.001), rate_text(0.00025)
     ('1e-3', '2.5e-4')
     """
+    if rate is None:
+        return ""
     digits, exponent = f"{rate:e}".split("e")
     return f"{float(digits):g}e{int(exponent)}"

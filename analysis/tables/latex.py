@@ -1,9 +1,9 @@
 """Tables as LaTeX, with booktabs: a float for each section, or more where a page cannot hold it."""
 
-import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+from orch.analysis.latex_text import escape, label
 from orch.analysis.tables.colour import background, ink
 from orch.analysis.tables.entries import TableEntry
 from orch.analysis.tables.layout import PaperTable, Section, TableRow
@@ -17,30 +17,6 @@ PREAMBLE = """\
 
 MOST_LINES = 50
 """Lines of a float that fit on a page of an article, not counting its head and caption."""
-
-_SPECIAL = {
-    "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "$": r"\$",
-    "&": r"\&",
-    "#": r"\#",
-    "%": r"\%",
-    "_": r"\_",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    '"': "''",
-    "−": "$-$",
-    "–": "--",
-    "±": r"$\pm$",
-    "×": r"$\times$",
-    "†": r"$\dagger$",
-    "‡": r"$\ddagger$",
-    "§": r"\S{}",
-}
 
 
 def render_latex(table: PaperTable) -> str:
@@ -69,13 +45,12 @@ def _float(table: PaperTable, heading: str, rows: Sequence[TableRow], place: int
     num_columns = sum(len(group.columns) for group in table.groups)
     title = f"{table.title}: {heading}" if heading else table.title
     explained = [table.caption, f"Each cell, from above: {', '.join(table.lines)}."] if place == 0 else []
-    label = re.sub(r"[^a-z]+", "-", f"{table.name} {heading}".lower()).strip("-") + f"-{place + 1}"
     lines = [
         r"\begin{table}[htbp]",
         r"\centering\scriptsize",
         r"\setlength{\tabcolsep}{2pt}",
         rf"\caption{{{escape(' '.join([f'{title}.', *explained]))}}}",
-        rf"\label{{tab:{label}}}",
+        rf"\label{{tab:{label(f'{table.name} {heading}')}-{place + 1}}}",
         rf"\begin{{tabular}}{{l*{{{num_columns}}}{{c}}}}",
         r"\toprule",
         *_head(table),
@@ -131,8 +106,3 @@ def _stack(table: PaperTable, entry: TableEntry) -> list[str]:
         shades = [shade[1:].upper() for shade in (colour, ink(colour))]
         texts[0] = rf"\cellcolor[HTML]{{{shades[0]}}}\textcolor[HTML]{{{shades[1]}}}{{{texts[0]}}}"
     return [*texts, *([rf"{{\tiny {escape(entry.also)}}}"] if entry.also else [])]
-
-
-def escape(text: str) -> str:
-    """Escape every character that means something else to LaTeX."""
-    return "".join(_SPECIAL.get(character, character) for character in text)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from orch.analysis.tables.colour import background, ink
 from orch.analysis.tables.entries import Piece, TableEntry
 from orch.analysis.tables.layout import PaperTable, Section
+from orch.core.printable import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,6 +31,27 @@ def render_terminal(table: PaperTable, width: int | None = None) -> str:
         legend = [f"{mark} {meaning}" for mark, meaning in table.legend.items()]
         for sentence in (f"Each cell: {', '.join(table.lines)}.", *table.remarks, *legend):
             _print_sentence(console, sentence)
+    return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
+
+
+def print_grid(
+    title: str, caption: str, headings: Sequence[str], numbers: Sequence[bool], rows: Sequence[Sequence[str]]
+) -> str:
+    """Write a plain table of texts with its title and caption; columns of `numbers` are aligned to the right."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    console = _console(None)
+    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading, number in zip(headings, numbers, strict=True):
+        grid.add_column(Text(heading), justify="right" if number else "left", no_wrap=number, overflow="fold")
+    for row in rows:
+        grid.add_row(*(Text(printable(text)) for text in row))
+    with console.capture() as capture:
+        console.print(Text(printable(title), "bold"))
+        _print_sentence(console, caption)
+        console.print(grid)
     return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
 
 

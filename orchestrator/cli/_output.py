@@ -14,8 +14,15 @@ from orch.core.errors import InvalidSettings
 if TYPE_CHECKING:
     from pyarrow import Table
 
-FORMATS = ("table", "csv", "json", "markdown", "parquet")
-_SUFFIXES = {".txt": "table", ".csv": "csv", ".json": "json", ".md": "markdown", ".parquet": "parquet"}
+FORMATS = ("table", "csv", "json", "markdown", "latex", "parquet")
+_SUFFIXES = {
+    ".txt": "table",
+    ".csv": "csv",
+    ".json": "json",
+    ".md": "markdown",
+    ".tex": "latex",
+    ".parquet": "parquet",
+}
 
 
 def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -50,28 +57,35 @@ def check_output(format: str | None, output: str | None) -> str:
     return format or ("table" if sys.stdout.isatty() else "csv")
 
 
-def write_table(table: "Table", format: str | None = None, output: str | None = None) -> None:
-    """Write a table to standard output, or to a file, which is replaced only once all is written."""
+def write_table(
+    table: "Table", format: str | None = None, output: str | None = None, caption: str = "", label: str = ""
+) -> None:
+    """Write a table to standard output, or to a file, which is replaced only once all is written.
+
+    LaTeX with a caption is a float with that label.
+    """
     format = check_output(format, output)
     if output is not None:
-        write_atomically(Path(output), [_as_bytes(table, format)])
+        write_atomically(Path(output), [_as_bytes(table, format, caption, label)])
     elif format == "parquet":
         sys.stdout.buffer.write(_as_bytes(table, format))
     else:
-        _write_text(table, format, sys.stdout)
+        _write_text(table, format, sys.stdout, caption, label)
 
 
-def _write_text(table: "Table", format: str, sink: TextIO) -> None:
-    from orch.cli._table_formats import write_csv, write_json, write_markdown
+def _write_text(table: "Table", format: str, sink: TextIO, caption: str, label: str) -> None:
+    from orch.cli._table_formats import write_csv, write_json, write_latex, write_markdown
     from orch.cli._tables import print_table, write_text
 
     if format == "table" and sink.isatty():
         print_table(table)
+    elif format == "latex":
+        write_latex(table, sink, caption, label)
     else:
         {"table": write_text, "csv": write_csv, "json": write_json, "markdown": write_markdown}[format](table, sink)
 
 
-def _as_bytes(table: "Table", format: str) -> bytes:
+def _as_bytes(table: "Table", format: str, caption: str = "", label: str = "") -> bytes:
     if format == "parquet":
         import pyarrow.parquet as pq
 
@@ -79,5 +93,5 @@ def _as_bytes(table: "Table", format: str) -> bytes:
         pq.write_table(table, binary)
         return binary.getvalue()
     text = io.StringIO()
-    _write_text(table, format, text)
+    _write_text(table, format, text, caption, label)
     return text.getvalue().encode()

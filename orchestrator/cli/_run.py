@@ -151,11 +151,11 @@ def run(requests: Sequence[Any], store_location: str, given: dict[str, Any]) -> 
 
 def _print_results(store: "Store", trials: "Mapping[str, Trial]", names: Sequence[str]) -> None:
     """Print the accuracy of each cell by length, or the command that shows the results if there are too many."""
-    from orch.analysis.length_table import TITLE, length_rows
+    from orch.analysis.length_table import length_table
 
-    rows = length_rows(store, trials.keys(), trials)
-    if len(rows) > MOST_ROWS:
+    found = length_table(store, trials.keys(), trials)
+    if len(found.rows) > MOST_ROWS:
         place = shlex.join([*dict.fromkeys(names), "--store", store.location])
-        click.echo(f"{counted(len(rows), 'row')} of results: orch results {place} shows them")
-    elif rows:
-        print_rows(rows, title=TITLE)
+        click.echo(f"{counted(len(found.rows), 'row')} of results: orch results {place} shows them")
+    elif found.rows:
+        print_rows(found.rows, title=found.title)

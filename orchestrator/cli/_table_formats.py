@@ -1,4 +1,4 @@
-"""The formats in which an Arrow table is written for programs: CSV, JSON and Markdown.
+"""The formats in which an Arrow table is written for programs and documents: CSV, JSON, Markdown and LaTeX.
 
 pyarrow's own CSV writer quotes every text and refuses lists, and pandas is too slow to import for a light command.
 """
@@ -9,6 +9,7 @@ import datetime
 import decimal
 import json
 import math
+import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -50,6 +51,18 @@ def write_markdown(table: "Table", sink: TextIO) -> None:
     write_line(["---:" if is_number(kind) else "---" for kind in table.schema.types])
     for row in plain_rows(table):
         write_line([readable(value).replace("\\", "\\\\").replace("|", "\\|") for value in row])
+
+
+def write_latex(table: "Table", sink: TextIO, caption: str = "", label: str = "") -> None:
+    """Write a LaTeX table with values rounded as for people; with a caption it is a float with that label."""
+    from orch.analysis.latex_table import latex_table
+
+    numbers = [is_number(kind) for kind in table.schema.types]
+    rows = [
+        [re.sub("^-", "−", text) if number else text for text, number in zip(map(readable, row), numbers, strict=True)]
+        for row in plain_rows(table)
+    ]
+    sink.write(latex_table(column_names(table), numbers, rows, caption, label))
 
 
 def column_names(table: "Table") -> list[str]:

@@ -11,6 +11,7 @@ from orch.cli._options import store_option
 from orch.cli._sweeps import SUFFIX, say_note, sweeps_argument
 from orch.cli._tables import print_rows
 from orch.core.counted import counted
+from orch.core.errors import InvalidSettings
 from orch.sweeps.scales import SCALES
 
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
     type=click.Choice(["html", "terminal", "markdown", "latex"]),
     default="html",
     show_default=True,
-    help="html: one page with everything. The others: only the tables, on the terminal or in --output.",
+    help="html: one page with everything. The others: only the tables, on the terminal or in --output: the paper's with"
+    " ours beside it, and one for each sweep without published numbers, such as your own.",
 )
 @click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="File to write.  [html: report.html]")
 @click.option(
@@ -45,7 +47,12 @@ if TYPE_CHECKING:
     "--figures",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="FOLDER",
-    help="Also write each figure into this folder, as SVG and PNG.",
+    help="Also write each figure into this folder, as SVG, PDF and PNG.",
+)
+@click.option(
+    "--captions",
+    is_flag=True,
+    help="With --figures: also write NAME.tex beside each figure, a LaTeX float with the PDF, its caption and a label.",
 )
 @click.option(
     "--check",
@@ -61,14 +68,16 @@ def report(
     output: Path | None,
     reading: str,
     figures: Path | None,
+    captions: bool,
     check: float | None,
 ) -> None:
     """Compare the results with the published tables and figures.
 
     The page also has failures, machines, and how to reproduce each number. A sweep need not be finished. It can be your
-    own file, or the name that orch status shows for it, which runs the code that is recorded in the store. Without
-    arguments, the page shows what the store has: first your own sweeps, without running their code, then those of the
-    paper.
+    own file, or the name that orch status shows for it, which runs the code that is recorded in the store. Sweeps
+    without published numbers have a table of their own. Captions say at which length the learning rates were chosen.
+    Without arguments, the page shows what the store has: first your own sweeps, without running their code, then those
+    of the paper.
 
     \b
     Example: orch report main --check 0.05
@@ -77,6 +86,8 @@ def report(
     from orch.store import Store
     from orch.usercode import name_sweeps
 
+    if captions and figures is None:
+        raise InvalidSettings(["--captions stand beside figures: add --figures FOLDER"])
     opened = Store.open(store)
     named = name_sweeps(sweeps, opened, scale)
     say_note(named)
@@ -91,9 +102,9 @@ def report(
     from orch.analysis.report.write import write_figures, write_text
 
     if kind != "html":
-        from orch.analysis.tables import render_all
+        from orch.analysis.report.tables import render_tables
 
-        text = render_all(found.comparisons, found.scale, kind, reading)
+        text = render_tables(found, kind, reading)
         if output is None:
             click.echo(text, nl=False)
         else:
@@ -104,7 +115,7 @@ def report(
 
         gallery = draw_figures(found.board, [sweep.name for sweep in found.sweeps])
         if figures is not None:
-            click.echo(f"{counted(write_figures(figures, gallery), 'figure')} in {figures}", err=True)
+            click.echo(f"{counted(write_figures(figures, gallery, captions), 'figure')} in {figures}", err=True)
         if kind == "html":
             path = output or Path("report.html")
             write_text(path, page(found, gallery))

@@ -1,5 +1,7 @@
 """`orch results`: accuracies, summarised by model and task."""
 
+from typing import TYPE_CHECKING
+
 import click
 
 from orch.cli._options import store_option, sweep_scale_option, where_option
@@ -9,7 +11,8 @@ from orch.core.errors import OrchError
 from orch.sweeps.scales import LAPTOP
 from orch.sweeps.where import ALIASES
 
-METRICS = ("ood", "validation", "accuracy_100", "accuracy_200", "steps_trained", "seconds")
+if TYPE_CHECKING:
+    from pyarrow import Table
 
 
 @click.command()
@@ -25,11 +28,19 @@ METRICS = ("ood", "validation", "accuracy_100", "accuracy_200", "steps_trained",
 @where_option
 @click.option(
     "--metric",
-    type=click.Choice(METRICS),
     default="ood",
     show_default=True,
-    help="What to summarise: accuracy at the test length, on the validation set, at 100 or 200 inputs (0 is chance, 1"
-    " is perfect), training steps, or seconds.",
+    metavar="METRIC",
+    help="What to summarise: ood (accuracy at the test length), validation, accuracy_N (at N inputs, for any tested N),"
+    " where 0 is chance and 1 is perfect; steps_trained or seconds.",
+)
+@click.option(
+    "--spread",
+    type=click.Choice(["sd", "se", "ci"]),
+    default="sd",
+    show_default=True,
+    help="What stands after ±, over the seeds: standard deviation, standard error of the mean, or its 95% confidence"
+    " interval by Student's t. A single seed has none.",
 )
 @store_option
 @output_options
@@ -39,6 +50,7 @@ def results(
     by: str,
     where: tuple[str, ...],
     metric: str,
+    spread: str,
     store: str,
     format: str | None,
     output: str | None,
@@ -46,15 +58,18 @@ def results(
     """Summarise the results by model and task.
 
     All results of the store are used, or those of the named sweeps at --scale: built-in sweeps, your own files, or the
-    names that orch status shows. Each row has the best over learning
-    rates and seeds, as in the paper, and the mean over seeds at the learning rate with the best accuracy at 100 inputs.
-    A remark marks rows that are incomplete or mix trials with different settings. --by groups by other settings.
+    names that orch status shows. Each row has the best over learning rates and seeds, as in the paper, and the mean
+    over the seeds of one learning rate. That rate does best at the length named in the column "chosen at": 100 inputs
+    if that was measured and is shorter than the test; else the longest measured length of at most half the test
+    length; else in validation. What was not measured is missing. A remark marks rows that are incomplete or mix trials
+    with different settings. --by groups by other settings.
 
     \b
-    Example: orch results main --scale laptop --where modulus=5
+    Example: orch results main --scale laptop --where modulus=5 --spread ci --format latex
     """
-    from orch.analysis.results import for_people
     from orch.analysis.results import results as summarise
+    from orch.analysis.results_for_people import caption, for_people
+    from orch.analysis.spread import Spread
     from orch.analysis.study import Study
     from orch.store import Store
     from orch.usercode import name_sweeps
@@ -65,14 +80,18 @@ def results(
     named = name_sweeps(sweeps, Store.open(store), scale)
     say_note(named)
     study = Study(store, named.catalogue)
-    found = summarise(study, names, where, metric, named.names, named.scale or LAPTOP.name)
+    found = summarise(study, names, where, metric, named.names, named.scale or LAPTOP.name, Spread(spread))
     if not found.num_rows:
         hint = f"no trial has {' and '.join(where)}: ask for others" if where else "run orch sweep first"
         raise OrchError(f"there are no results at {study.store.location}: {hint}")
-    shown = for_people(found, names) if chosen_format in ("table", "markdown") else found
-    write_table(shown.rename_columns([_written_as(name, written) for name in shown.column_names]), format, output)
+    if chosen_format in ("table", "markdown", "latex"):
+        shown, about = for_people(found, names, metric, Spread(spread)), caption(found, metric, Spread(spread))
+        write_table(_as_written(shown, written), format, output, caption=about, label="results")
+    else:
+        write_table(_as_written(found, written), format, output)
 
 
-def _written_as(name: str, written: list[str]) -> str:
-    """Return a setting as the user wrote it: `seed` for `init_seed`, if that is what was asked for."""
-    return next((alias for alias, field in ALIASES.items() if field == name and alias in written), name)
+def _as_written(table: "Table", written: list[str]) -> "Table":
+    """Return a table whose settings are called as the user wrote them: `seed` for `init_seed`, if that was asked for."""
+    names = {field: alias for alias, field in ALIASES.items() if alias in written}
+    return table.rename_columns([names.get(name, name) for name in table.column_names])

@@ -1,13 +1,12 @@
 """The objective of a search: a metric of trials, aggregated over the seeds of a point."""
 
-import math
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 from typing import Any
 
 from orch.core.errors import UnknownName
+from orch.sweeps.measured import length_of, measured
 from orch.sweeps.trial import Trial
 
 AGGREGATES: dict[str, Callable[[Iterable[float]], float]] = {"mean": fmean, "median": median, "min": min, "max": max}
@@ -16,7 +15,6 @@ AGGREGATES: dict[str, Callable[[Iterable[float]], float]] = {"mean": fmean, "med
 DEFAULT_METRIC = "accuracy_100"
 _SMALLER_IS_BETTER = ("validation_loss", "train_loss", "steps_trained", "seconds")
 _PLAIN = ("validation_accuracy", *_SMALLER_IS_BETTER)
-_AT_LENGTH = re.compile(r"accuracy_(\d+)")
 COLUMNS = ("trial_id", "steps_trained", "stop_reason", "ood_accuracy", "length_curve", *dict.fromkeys(_PLAIN))
 """The columns of a finished trial that an objective may need."""
 
@@ -32,8 +30,7 @@ class Objective:
 
     @property
     def length(self) -> int | None:
-        found = _AT_LENGTH.fullmatch(self.metric)
-        return int(found[1]) if found else None
+        return length_of(self.metric)
 
     @property
     def description(self) -> str:
@@ -60,25 +57,20 @@ class Objective:
         return float(AGGREGATES[self.aggregate](values))
 
     def value(self, rows: Sequence[Mapping[str, Any]]) -> float | None:
-        """Return the objective of a point, given the rows of all its trials; None if a loss or a time is not finite."""
-        values = [self._metric_of(row) for row in rows]
-        known = [value for value in values if value is not None]
-        return self.over(known) if len(known) == len(values) else None
+        """Return the objective of a point, given the rows of all its trials; None if one was not measured.
 
-    def _metric_of(self, row: Mapping[str, Any]) -> float | None:
-        if self.length is not None:
-            scores = {each["length"]: each["accuracy"] for each in row["length_curve"]}
-            value = scores.get(self.length)
-        else:
-            value = row[self.metric]
-        if value is None or not math.isfinite(value):
-            return 0.0 if self.maximised else None  # an unknown accuracy counts as chance
-        return float(value)
+        An accuracy that a diverged trial lacks is chance; a loss or a time that is not finite was not measured.
+        """
+        return self._aggregate(rows, self.metric)
 
     def better(self, one: float, other: float) -> bool:
         return one > other if self.maximised else one < other
 
-    def test(self, rows: Sequence[Mapping[str, Any]]) -> float:
+    def test(self, rows: Sequence[Mapping[str, Any]]) -> float | None:
         """Aggregate the accuracy at the test length. It is shown to people, and never used to choose points."""
-        values = [row["ood_accuracy"] for row in rows]
-        return self.over(0.0 if value is None or math.isnan(value) else value for value in values)
+        return self._aggregate(rows, "ood_accuracy")
+
+    def _aggregate(self, rows: Sequence[Mapping[str, Any]], metric: str) -> float | None:
+        values = [measured(row, metric) for row in rows]
+        known = [value for value in values if value is not None]
+        return self.over(known) if len(known) == len(values) else None

@@ -1,5 +1,6 @@
 """Reports on searches, read from the store alone."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -49,7 +50,7 @@ class SearchReport:
         def order(result: PointResult) -> tuple[bool, float, int, float]:
             if result.value is not None:
                 return False, sign * result.value, 0, 0.0
-            return True, 0.0, -result.num_steps, -(result.validation or 0.0)
+            return True, 0.0, -result.num_steps, math.inf if result.validation is None else -result.validation
 
         return sorted(self.results, key=order)
 
@@ -133,7 +134,8 @@ class SearchReport:
             validation = "" if result.validation is None else f" at validation accuracy {result.validation:.3f}"
             return f"{result.state}{validation}"
         objective = self.question.objective.description
-        return f"{objective} {result.value:.3f}; at {self.test_length} inputs {result.test:.3f}"
+        test = "not measured" if result.test is None else f"{result.test:.3f}"
+        return f"{objective} {result.value:.3f}; at {self.test_length} inputs {test}"
 
 
 def _plain(value: Any) -> str:
@@ -167,7 +169,7 @@ def _answer(store: Store, question: SearchSpec, strategy: Smallest, results: Seq
     found = strategy.answer(results)
     place = known.reaching
     below = [each for each in results if place > 0 and each.params[strategy.name] == strategy.values[place - 1]]
-    best_below = max(below, key=lambda each: (each.value is not None, each.value or 0.0), default=None)
+    best_below = max(below, key=lambda each: -math.inf if each.value is None else each.value, default=None)
     steps = {
         place: round(strategy.points_at[place] * mean)
         for place, mean in _mean_steps(store, question, strategy, results).items()

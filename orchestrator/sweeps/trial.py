@@ -69,7 +69,7 @@ class Trial:
     def label(self) -> str:
         """A short description for people."""
         variant = f" ({self.model.summary})" if self.model.summary else ""
-        return f"{self.model.name}{variant} on {self.task.name} modulo {self.task.modulus}"
+        return f"{self.model.name}{variant} on {self.task.name} {self.task.summary}".rstrip()
 
     def stackable(self) -> "Trial":
         """Return this trial without what may differ within a pack: trials that are then equal can be stacked."""
@@ -151,6 +151,11 @@ def _identity_of(part: Task | ModelConfig) -> str:
 def model_from_dict(values: Any, definitions: Definitions = BUILT_IN_DEFINITIONS) -> ModelConfig:
     """Return the model of a trial, whose task may be unknown."""
     return _named(definitions.models, "model", values)
+
+
+def task_from_dict(values: Any, definitions: Definitions = BUILT_IN_DEFINITIONS) -> Task:
+    """Return the task of a trial, whose model may be unknown."""
+    return _named(definitions.tasks, "task", values)
 
 
 def _named(registry: Mapping[str, type[T]], kind: str, values: Any) -> T:

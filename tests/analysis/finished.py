@@ -15,7 +15,7 @@ def finish(
     store: Store, trial: Trial, ood: float = 0.5, validation: float = 1.0, at_100: float = 0.5, diverged: bool = False
 ) -> str:
     """Write a trial's result with these scores and return its id."""
-    scores = dict.fromkeys(trial.tested_lengths, at_100) | {100: at_100, trial.test_length: ood}
+    scores = dict.fromkeys(trial.tested_lengths, at_100) | {trial.test_length: ood}
     result = Result(
         trial=trial,
         stop_reason=StopReason.DIVERGED if diverged else StopReason.BUDGET,

@@ -8,15 +8,19 @@ from orch.sweeps.scales import Scale
 
 
 def invented_row(trial_id: str = "one", rate: float = 1e-3, seed: int = 0, **values: Any) -> dict[str, Any]:
-    """Return the row of a finished trial, by default with perfect scores."""
+    """Return the row of a finished trial, by default with perfect scores; `accuracy_N` is its score at N inputs."""
+    at_100, at_200 = (values.pop(name, 1.0) for name in ("accuracy_100", "accuracy_200"))
+    ood = values.get("ood_accuracy", 1.0)
+    scores = {100: at_100, 200: at_200, 500: ood}
     return {
         "trial_id": trial_id,
         "learning_rate": rate,
         "init_seed": seed,
         "validation_accuracy": 1.0,
         "ood_accuracy": 1.0,
-        "accuracy_100": 1.0,
-        "accuracy_200": 1.0,
+        "length_curve": [{"length": length, "accuracy": score} for length, score in scores.items()],
+        "test_length": 500,
+        "test_samples": 1024,
         "stop_reason": "budget",
         "steps_trained": 1000,
     } | values

@@ -5,6 +5,7 @@ import math
 import pytest
 
 from orch.analysis.aggregate import COLUMNS, CellStatus, summarise
+from orch.analysis.spread import Spread
 from orch.store.columns import SCHEMAS
 from tests.analysis.invented import invented_row
 
@@ -48,7 +49,39 @@ def test_one_seed_has_no_spread():
 
 
 @pytest.mark.parametrize("missing", [math.nan, None])
-def test_a_trial_without_a_score_counts_as_chance_and_not_as_absent(missing):
+def test_what_was_not_measured_is_absent_and_the_remark_says_in_how_many_trials(missing):
+    rows = [invented_row("a", ood_accuracy=missing), invented_row("b", seed=1, ood_accuracy=0.4)]
+    summary = summarise(rows)
+    score = summary.scores["ood"]
+    assert (score.best, score.best_trial, score.mean, score.spread, score.num_measured) == (0.4, "b", 0.4, None, 1)
+    assert summary.remark == "the test measured in 1 of 2 trials"
+    nothing = summarise([invented_row("a", ood_accuracy=missing)]).scores["ood"]
+    assert (nothing.best, nothing.best_trial, nothing.mean, nothing.spread) == (None, None, None, None)
+
+
+@pytest.mark.parametrize("missing", [math.nan, None])
+def test_steps_and_seconds_that_were_not_recorded_are_not_zero(missing):
+    rows = [invented_row("a", steps_trained=missing, stop_reason="diverged"), invented_row("b", steps_trained=300)]
+    score = summarise(rows, metrics={"steps": "steps_trained"}).scores["steps"]
+    assert (score.best, score.mean) == (300, 300)
+
+
+def test_the_accuracy_at_any_tested_length_can_be_scored():
+    rows = [invented_row("a", accuracy_200=0.25), invented_row("b", seed=1, accuracy_200=0.75)]
+    scores = summarise(rows, metrics={"near": "accuracy_200", "none": "accuracy_50"}).scores
+    assert (scores["near"].best, scores["near"].mean) == (0.75, 0.5)
+    assert (scores["none"].best, scores["none"].mean, scores["none"].num_measured) == (None, None, 0)
+
+
+@pytest.mark.parametrize(("kind", "value"), [("sd", 0.5), ("se", 0.5 / 3**0.5), ("ci", 4.302652729 * 0.5 / 3**0.5)])
+def test_the_spread_is_the_one_asked_for(kind, value):
+    rows = [invented_row(str(seed), seed=seed, ood_accuracy=score) for seed, score in enumerate((0.0, 0.5, 1.0))]
+    assert summarise(rows, spread=Spread(kind)).scores["ood"].spread == pytest.approx(value)
+    assert summarise(rows[:1], spread=Spread(kind)).scores["ood"].spread is None
+
+
+@pytest.mark.parametrize("missing", [math.nan, None])
+def test_a_diverged_trial_without_a_score_counts_as_chance_and_not_as_absent(missing):
     rows = [invented_row("a", ood_accuracy=missing, stop_reason="diverged"), invented_row("b", seed=1)]
     summary = summarise(rows)
     assert summary.scores["ood"].mean == 0.5

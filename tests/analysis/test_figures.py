@@ -36,6 +36,7 @@ from orch.analysis.figures import (
     lengths,
     save,
     shade,
+    sheet,
     svg_element,
 )
 from orch.analysis.figures import data_efficiency as efficiency
@@ -54,6 +55,7 @@ from orch.sweeps.result import CurvePoint, Result, StopReason
 from orch.sweeps.scales import LAPTOP, PAPER, SMOKE, Scale
 from orch.sweeps.selection import Results, Row
 from orch.sweeps.trial import Trial
+from orch.tasks.modular_addition import ModularAddition
 from orch.training.checkpoints import model_bytes
 from orch.training.train import train
 from tests.analysis.invented import invented_row
@@ -61,6 +63,19 @@ from tests.analysis.invented import invented_row
 pytestmark = pytest.mark.thorough
 
 SWEEPS_WITH_FIGURES = ("main", "param-matched", "dihedral", "factors", "data-efficiency", "angles")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class WordProblem(ModularAddition):
+    """A task whose settings its author names."""
+
+    name = "word_problem"
+    group: str = "S3"
+
+    @property
+    def summary(self) -> str:
+        return self.group
+
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -222,16 +237,71 @@ def test_the_chosen_learning_rate_is_drawn_with_the_range_of_its_seeds() -> None
     for trial in cell.trials:
         assert isinstance(trial, Trial)
         score = 0.3 * trial.init_seed if trial.learning_rate == 1e-4 else 0.1
-        curve = [{"length": 10, "accuracy": 1.0}, {"length": 500, "accuracy": score}]
-        row = invented_row(trial.id, trial.learning_rate, trial.init_seed, accuracy_100=score, length_curve=curve)
+        curve = [{"length": 10, "accuracy": 1.0}, {"length": 100, "accuracy": score}]
+        row = invented_row(trial.id, trial.learning_rate, trial.init_seed, length_curve=curve)
         finished[trial.id] = row
     [line] = lengths.lines(plotted([cell], finished))
-    assert list(line.x) == [10, 500]
+    assert list(line.x) == [10, 100]
     assert list(line.mean) == pytest.approx([1, 0.3])
     assert (line.low[1], line.high[1]) == pytest.approx((0, 0.6))
 
 
-def test_a_length_without_a_score_counts_as_chance() -> None:
+def test_a_length_that_was_not_measured_has_no_point() -> None:
+    [cell] = [cell for cell in main_sweep.cells(SMOKE, Results.none()) if _is(cell, "rnn", "modular_addition", 2)]
+    curve = [{"length": 10, "accuracy": 0.5}, {"length": 100, "accuracy": None}, {"length": 500, "accuracy": math.nan}]
+    row = invented_row(cell.trial_ids[0], length_curve=curve)
+    [line] = lengths.lines(plotted([cell], {row["trial_id"]: row}))
+    assert (list(line.x), list(line.mean)) == ([10], [0.5])
+    assert lengths.lines(plotted([cell], {row["trial_id"]: row | {"length_curve": None}})) == []
+
+
+def test_lines_are_drawn_at_their_true_values_even_where_they_are_equal() -> None:
+    models = [PAPER.model("lstm"), PAPER.model("rnn"), PAPER.model("transformer", layers=1)]
+    cells = [PAPER.cell(PAPER.task("modular_addition", 2), model) for model in models]
+    finished = finished_rows(cells)
+    for row in finished.values():
+        row["length_curve"] = [{"length": length, "accuracy": 1.0} for length in (10, 50, 100, 500)]
+    [panel] = lengths.draw(lengths.lines(plotted(cells, finished)), "Equal").axes
+    drawn = [line for line in panel.lines if len(line.get_xdata()) == 4]
+    assert len(drawn) == 3
+    for line in drawn:
+        assert list(line.get_xdata()) == [10, 50, 100, 500]
+        assert list(line.get_ydata()) == [1.0] * 4
+        assert line.get_transform() == panel.transData
+    assert [line.get_markevery() for line in drawn] == [[0, 3], [1], [2]], "their markers take turns"
+
+
+def test_every_tested_length_is_a_tick() -> None:
+    cells = [PAPER.cell(PAPER.task("modular_addition", 2), PAPER.model("lstm"))]
+    finished = finished_rows(cells)
+    for row in finished.values():
+        row["length_curve"] = [{"length": length, "accuracy": 0.5} for length in (7, 30, 70, 140)]
+    [panel] = lengths.draw(lengths.lines(plotted(cells, finished)), "Lengths").axes
+    assert list(panel.get_xticks()) == [7, 30, 70, 140]
+    assert [label.get_text() for label in panel.get_xticklabels()] == ["7", "30", "70", "140"]
+
+
+def test_no_panel_has_more_lines_than_can_be_told_apart() -> None:
+    task = PAPER.task("modular_addition", 2)
+    cells = [PAPER.cell(task, PAPER.model("bilinear"), batch_size=size) for size in range(1, 20)]
+    lines = lengths.lines(plotted(cells, finished_rows(cells)))
+    assert len(lines) == 19
+    assert [len(row) for _, row in sheet.families(lines)] == [7, 7, 5]
+    figure = lengths.draw(lines, "Many")
+    assert len(figure.axes) == 3
+    assert all(text in {text for text, *_ in visible_texts(figure)} for text in (line.label for line in lines))
+
+
+def test_a_task_with_its_own_words_has_them_over_its_columns_and_settings_of_one_modulus_are_apart() -> None:
+    tasks = [WordProblem(modulus=6, group=group) for group in ("S3", "Z6")]
+    cells = [PAPER.cell(task, PAPER.model("lstm")) for task in tasks]
+    found = plotted(cells, finished_rows(cells))
+    assert [entry.label for entry in found] == ["LSTM", "LSTM"]
+    figure = lengths.draw(lengths.lines(found), "Word problem: accuracy against length")
+    assert [panel.get_title() for panel in figure.axes] == ["S3", "Z6"]
+
+
+def test_a_length_without_a_score_of_a_diverged_trial_counts_as_chance() -> None:
     [cell] = [cell for cell in main_sweep.cells(SMOKE, Results.none()) if _is(cell, "rnn", "modular_addition", 2)]
     curve = [{"length": 10, "accuracy": None}, {"length": 500, "accuracy": math.nan}]
     row = invented_row(cell.trial_ids[0], stop_reason="diverged", length_curve=curve)
@@ -460,9 +530,12 @@ def test_figures_are_saved_by_the_ending_of_their_name(gallery: Gallery, tmp_pat
     figure = gallery.drawings[0].figure
     save(figure, tmp_path / "one.svg")
     save(figure, tmp_path / "one.png")
+    save(figure, tmp_path / "one.pdf")
     assert (tmp_path / "one.svg").read_text().startswith("<?xml")
     assert (tmp_path / "one.png").read_bytes().startswith(b"\x89PNG")
-    with pytest.raises(UnknownName, match="there are: png, svg"):
+    assert (tmp_path / "one.pdf").read_bytes().startswith(b"%PDF")
+    assert to_bytes(figure, "pdf") == to_bytes(figure, "pdf"), "without the time at which it was made"
+    with pytest.raises(UnknownName, match="there are: pdf, png, svg"):
         save(figure, tmp_path / "one.doc")
 
 

@@ -10,9 +10,8 @@ from click.testing import CliRunner
 
 from orch.analysis import load
 from orch.analysis.aggregate import summarise
-from orch.analysis.results import BY, SCORES, results
+from orch.analysis.results import BY, results
 from orch.cli import main
-from orch.cli.results import METRICS
 from orch.core.errors import InvalidSettings
 from orch.planning.plan import make_plan
 from orch.running.requests import Request, record
@@ -46,7 +45,8 @@ def test_a_row_is_what_the_one_summary_says_of_its_trials(store):
     score = summarise(store.read("trials").to_pylist()).scores["ood"]
     assert [row[name] for name in BY] == ["rnn", "", "modular_addition", 3]
     assert (row["best"], row["best_trial"]) == (score.best, score.best_trial)
-    assert (row["chosen_rate"], row["mean"], row["spread"], row["seeds"]) == (1e-2, score.mean, score.spread, 2)
+    assert (row["chosen_rate"], row["chosen_at"]) == (1e-2, "100 inputs")
+    assert (row["mean"], row["sd"], row["seeds"], row["measured"]) == (score.mean, score.spread, 2, 4)
     assert (row["cells"], row["done"], row["planned"], row["remark"]) == (1, 4, 4, "")
 
 
@@ -70,7 +70,15 @@ def test_a_row_that_mixes_cells_says_in_what_they_differ(store):
 
 @pytest.mark.parametrize(
     ("metric", "value"),
-    [("ood", 0.5), ("validation", 1.0), ("accuracy_100", 0.4), ("steps_trained", 200), ("seconds", 2)],
+    [
+        ("ood", 0.5),
+        ("validation", 1.0),
+        ("accuracy_100", 0.4),
+        ("accuracy_20", 0.4),
+        ("accuracy_500", 0.5),
+        ("steps_trained", 200),
+        ("seconds", 2),
+    ],
 )
 def test_every_metric_has_its_best_and_its_mean(store, metric, value):
     for trial in trials():
@@ -79,8 +87,52 @@ def test_every_metric_has_its_best_and_its_mean(store, metric, value):
     assert (row["best"], row["mean"]) == (value, pytest.approx(value))
 
 
-def test_the_command_offers_every_metric():
-    assert set(SCORES) == set(METRICS)
+def test_a_length_that_a_cell_was_not_tested_at_is_missing_and_never_zero(store):
+    for trial in trials():
+        finish(store, trial)
+    for trial in trials("lstm", curve_lengths=(10, 30), test_length=80):
+        finish(store, trial, ood=0.95, at_100=0.9)
+    lstm, rnn = rows(store, metric="accuracy_100")
+    assert (rnn["best"], rnn["mean"], rnn["measured"]) == (0.5, 0.5, 4)
+    assert (lstm["best"], lstm["mean"], lstm["sd"], lstm["best_trial"], lstm["measured"]) == (None, None, None, None, 0)
+    assert (lstm["chosen_at"], lstm["remark"]) == ("30 inputs", "accuracy_100 measured in 0 of 4 trials")
+    shown = orch("results", "--metric", "accuracy_100", "--format", "table", "--store", store.location).stdout
+    [line] = [line for line in shown.splitlines() if line.startswith("lstm")]
+    assert " 0.00" not in line.replace(" 0.001 ", " ")
+    assert line.split()[4:6] == ["–", "0.001"]
+    [line] = [line for line in shown.splitlines() if line.startswith("rnn")]
+    assert "0.50 ± 0.00" in line
+
+
+def test_a_length_that_no_trial_was_tested_at_is_one_sentence_that_names_the_lengths_there_are(store):
+    finish(store, trials(curve_lengths=(10, 30), test_length=80)[0])
+    message = orch("results", "--metric", "accuracy_100", "--store", store.location, expect=2).stderr
+    there_are = "accuracy_10, accuracy_30, accuracy_80"
+    assert message == f"error: accuracy at 100 inputs was not measured in any trial: use one of {there_are}\n"
+
+
+@pytest.mark.parametrize(("kind", "heading"), [("sd", "mean ± sd"), ("se", "mean ± se"), ("ci", "mean ± 95% ci")])
+def test_the_heading_names_what_stands_after_the_plus_minus_sign(store, kind, heading):
+    for trial in trials():
+        finish(store, trial, ood=0.2 + 0.4 * trial.init_seed)
+    options = ("--store", store.location, "--spread", kind)
+    table = orch("results", *options, "--format", "table").stdout.splitlines()
+    assert f"  {heading}  " in table[0]
+    column = {"sd": "sd", "se": "se", "ci": "ci95"}[kind]
+    [piped] = csv.DictReader(io.StringIO(orch("results", *options).stdout))
+    expected = {"sd": 0.08**0.5, "se": 0.2, "ci": 12.706204736 * 0.2}[kind]
+    assert float(piped[column]) == pytest.approx(expected)
+    assert f"0.40 ± {expected:.2f}" in table[2]
+
+
+def test_as_latex_it_is_a_float_whose_caption_says_what_the_numbers_are(store):
+    for trial in trials():
+        finish(store, trial, ood=0.2 + 0.4 * trial.init_seed)
+    text = orch("results", "--store", store.location, "--format", "latex", "--spread", "se").stdout
+    assert r"modular\_addition & 3 & 4 & 0.60 & 0.001 & 100 inputs & 0.40 $\pm$ 0.20 & 2 \\" in text
+    assert r"Mean $\pm$ standard error of the mean: over the seeds of the learning rate that does best at 100" in text
+    assert r"\label{tab:results}" in text
+    assert r"\toprule" in text
 
 
 def test_of_steps_and_seconds_the_fewest_are_best():
@@ -151,7 +203,7 @@ def test_no_results_are_an_error_with_a_remedy(store, tmp_path):
 def test_in_a_pipe_it_is_csv_and_for_people_fewer_columns(half_finished, tmp_path):
     location = half_finished.location
     piped = list(csv.DictReader(io.StringIO(orch("results", "--store", location).stdout)))
-    assert {"best", "mean", "spread", "chosen_rate", "best_trial", "planned"} <= piped[0].keys()
+    assert {"best", "mean", "sd", "chosen_rate", "chosen_at", "best_trial", "planned"} <= piped[0].keys()
     assert len(json.loads(orch("results", "--store", location, "--format", "json").stdout)) == 9
     table = orch("results", "--store", location, "--format", "table", "--by", "model,task").stdout
     assert "0 of 1" in table

@@ -118,7 +118,7 @@ def test_every_caption_names_the_published_statistic_and_ours(name, comparisons)
     assert f"the best of {count}, over learning rates and seeds" in caption
     assert "at paper scale" in caption
     ours = lay_out(name, comparisons, PAPER, reading="ours").caption
-    assert "highest accuracy at 100 inputs" in ours
+    assert "the learning rate that does best at 100 inputs" in ours
     assert "the mean and the standard deviation over its seeds" in ours
 
 
@@ -457,7 +457,10 @@ def test_html_has_a_colour_for_every_step_in_light_and_dark():
 
 def test_html_has_our_own_reading_in_the_tooltip_and_folded_beneath(comparisons):
     text = render("dihedral", comparisons, PAPER, "html")
-    assert re.search(r'title="Best 0\.250, trial [0-9a-f]{16}\. Mean 0\.250 ± 0\.000, 3 seeds at rate 1e-5\.', text)
+    assert re.search(
+        r'title="Best 0\.250, trial [0-9a-f]{16}\. Mean 0\.250 ± 0\.000, 3 seeds at rate 1e-5, chosen at 100 inputs\.',
+        text,
+    )
     assert "<small>±0.00 n=3</small><small>1e-5</small><small>1.00</small>" in text[text.index("<details>") :]
     assert "<details>" not in render("dihedral", comparisons, PAPER, "html", reading="ours")
 

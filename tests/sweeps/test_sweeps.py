@@ -32,8 +32,15 @@ def finished(trials, accuracy=lambda trial: 0.5):
     rows = {}
     for trial in trials:
         score = accuracy(trial)
-        scores = dict.fromkeys(("accuracy_100", "accuracy_200", "validation_accuracy", "ood_accuracy"), score)
-        rows[trial.id] = {"learning_rate": trial.learning_rate} | scores
+        rows[trial.id] = {
+            "learning_rate": trial.learning_rate,
+            "validation_accuracy": score,
+            "ood_accuracy": score,
+            "length_curve": [{"length": length, "accuracy": score} for length in trial.tested_lengths],
+            "test_length": trial.test_length,
+            "test_samples": trial.test_samples,
+            "stop_reason": "budget",
+        }
     return Results(lambda: rows)
 
 

@@ -38,10 +38,10 @@ def in_turn(trials: Sequence[Trial | Waiting], results: Results) -> list[Trial |
     middle = len(trials) // 2
     known = [each for each in (trials[middle], *trials[:middle], *trials[middle + 1 :]) if isinstance(each, Trial)]
     assert len(known) == len(trials), "a cell of a paper's table waits for nothing"
-    accuracies = {trial: results.accuracy(trial) for trial in known}
-    finished = [trial for trial, accuracy in accuracies.items() if accuracy is not None]
-    left = [trial for trial, accuracy in accuracies.items() if accuracy is None]
-    enough = [trial for trial in finished if (accuracies[trial] or 0.0) >= LEARNED]
+    finished = [trial for trial in known if results.has(trial)]
+    left = [trial for trial in known if not results.has(trial)]
+    accuracies = {trial: results.accuracy(trial) for trial in finished}
+    enough = [trial for trial, accuracy in accuracies.items() if accuracy is not None and accuracy >= LEARNED]
     if enough:
         return [enough[0]]
     found: list[Trial | Waiting] = [*finished, *left[:1]]
