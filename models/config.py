@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
+from orch.core.errors import InvalidSettings
 from orch.core.settings import setting
 from orch.models.look import Look
 
@@ -30,7 +31,7 @@ class Vocabulary(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelConfig:
-    """Settings of one model. Only `name`, `about`, `revision` and `shapes` are required."""
+    """Settings of one model. Only `name`, `about` and `revision` are required."""
 
     width: int = setting(256, "width of the state and of the embeddings")
 
@@ -93,8 +94,12 @@ class ModelConfig:
         return None
 
     def shapes(self, vocabulary: Vocabulary) -> dict[str, Shape]:
-        """Shape of every parameter of one trial, by name."""
-        raise NotImplementedError
+        """Shape of every parameter of one trial, by name. By default they are read off the network, with torch."""
+        try:
+            return self.network().shapes(self, vocabulary)
+        except RecursionError:
+            problem = f"model {self.name} has no shapes, which its network asks for: define shapes(self, vocabulary)"
+            raise InvalidSettings([problem]) from None
 
     def network(self) -> "type[Network]":
         """Return the module's class. Call it only where something is trained or evaluated, because it imports torch."""

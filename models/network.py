@@ -1,8 +1,10 @@
 """Base classes of networks. A network is K trials of one model, stacked side by side."""
 
+import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar, cast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, ClassVar, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -10,11 +12,11 @@ from torch import Tensor, nn
 from orch.core.errors import InvalidSettings
 from orch.models.config import BilinearFamilyConfig, ModelConfig, Vocabulary
 from orch.models.recurrence import Normalisation
+from orch.models.stacking import NUM_TRIED, Stacking, decide_stacking, stacked_call
 from orch.models.token_table import Scratch, token_table
+from orch.models.wrapped_module import State, WrappedModule
 
 M = TypeVar("M", bound=nn.Module)
-State = dict[str, Tensor]
-"""Parameters of one trial by name, without the trial axis."""
 
 
 class Network(nn.Module):
@@ -29,19 +31,35 @@ class Network(nn.Module):
         self.vocabulary = vocabulary
         self.names = list(members[0])
         self.scratch: Scratch | None = None
-        _check_shapes(config, vocabulary, members[0])
+        self.noise_seed: Callable[[int], int] = lambda trial: 0
+        """Seed of the random numbers, such as those of dropout, that a trial draws in the coming training step."""
+        self._check_shapes(members[0])
         for name in self.names:
             stacked = torch.stack([member[name] for member in members])
-            self.register_parameter(_attribute(name), nn.Parameter(stacked, requires_grad=config.is_trained(name)))
+            self.register_parameter(_attribute(name), nn.Parameter(stacked, requires_grad=self.is_trained(name)))
 
     @classmethod
     def fresh(cls, config: Any, vocabulary: Vocabulary, generator: torch.Generator) -> State:
         """Draw one trial's initial parameters, on the CPU so that they do not depend on the device."""
         raise NotImplementedError
 
+    @classmethod
+    def shapes(cls, config: Any, vocabulary: Vocabulary) -> dict[str, tuple[int, ...]]:
+        """Shape of every parameter of one trial, by name, for a model whose settings do not declare them."""
+        drawn = cls.fresh(config, vocabulary, torch.Generator().manual_seed(0))
+        return {name: tuple(tensor.shape) for name, tensor in drawn.items()}
+
     def forward(self, tokens_KBT: Tensor, end_KB: Tensor) -> Tensor:
         """Return the logits at the positions `end_KB`."""
         raise NotImplementedError
+
+    def is_trained(self, name: str) -> bool:
+        """Return whether the optimiser changes the tensor of this name."""
+        return bool(self.config.is_trained(name))
+
+    def is_parameter(self, name: str) -> bool:
+        """Return whether a tensor of the state is a parameter. If not, it is a buffer, such as a running mean."""
+        return True
 
     def __getitem__(self, name: str) -> Tensor:
         """Return the stacked parameter of this name."""
@@ -50,6 +68,11 @@ class Network(nn.Module):
     def reuse_gradient_memory(self) -> None:
         """Use the same memory for the gradients of every step, which are then valid until the next backward pass."""
         self.scratch = {}
+
+    @property
+    def trained_names(self) -> list[str]:
+        """Names of the parameters that the optimiser changes."""
+        return [name for name in self.names if self[name].requires_grad]
 
     @property
     def num_trials(self) -> int:
@@ -63,15 +86,17 @@ class Network(nn.Module):
         """Apply the linear head to states."""
         return torch.baddbmm(self["head.bias"][:, None], h_KBH, self["head.weight"].transpose(1, 2))
 
-
-def _check_shapes(config: ModelConfig, vocabulary: Vocabulary, member: Mapping[str, Tensor]) -> None:
-    """Raise an error unless the parameters have the shapes that the settings declare, on which estimates depend."""
-    declared = {name: tuple(shape) for name, shape in config.shapes(vocabulary).items()}
-    found = {name: tuple(tensor.shape) for name, tensor in member.items()}
-    wrong = [name for name in declared | found if declared.get(name) != found.get(name)]
-    if wrong:
-        facts = "; ".join(f"{name} is {found.get(name)}, not {declared.get(name)}" for name in wrong)
-        raise InvalidSettings([f"the network of {config.name} has other parameters than its shapes() says: {facts}"])
+    def _check_shapes(self, member: Mapping[str, Tensor]) -> None:
+        """Raise an error unless the parameters have the shapes that the settings say, on which estimates depend."""
+        config = self.config
+        declared = {name: tuple(shape) for name, shape in config.shapes(self.vocabulary).items()}
+        found = {name: tuple(tensor.shape) for name, tensor in member.items() if self.is_parameter(name)}
+        wrong = [name for name in declared | found if declared.get(name) != found.get(name)]
+        if wrong:
+            facts = "; ".join(f"{name} is {found.get(name)}, not {declared.get(name)}" for name in wrong)
+            raise InvalidSettings(
+                [f"the network of {config.name} has other parameters than its shapes() says: {facts}"]
+            )
 
 
 def _attribute(name: str) -> str:
@@ -94,10 +119,10 @@ def normal(shape: Sequence[int], deviation: float, generator: torch.Generator) -
     return torch.empty(*shape).normal_(0, deviation, generator=generator)
 
 
-def draw_like_torch(make: Callable[[], M], generator: torch.Generator) -> M:
-    """Make a module whose parameters torch draws from its global generator, seeded like `generator` for this call."""
+def draw_like_torch(make: Callable[[], M], seed: int) -> M:
+    """Make a module whose parameters torch draws from its global generator, which is seeded for this call only."""
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(generator.initial_seed())
+        torch.manual_seed(seed)
         return make()
 
 
@@ -161,17 +186,20 @@ class TokenRNN(Network):
 
 
 class PerTrial(Network):
-    """Network around an ordinary module, which maps tokens (B, T) and ends (B) to logits (B, V). Trials take turns.
+    """Network around an ordinary module, which maps tokens (B, T), or tokens and ends (B), to logits.
 
-    A stack of such trials is no faster than its trials alone; it gives all models the same interface.
+    Logits are (B, T, V), of which those at each sample's end count, or (B, V) if the module is given the ends. The
+    module may have buffers, tied weights, dropout and anything else that `WrappedModule` describes. Its trials share
+    one program where that gives the same numbers and saves time, as `decide_stacking` finds out; elsewhere they take
+    turns. Evaluations always take turns, and leave buffers as they are.
     """
 
+    may_stack: ClassVar[bool] = True
+    """False for a module whose trials must take turns."""
+
     def __init__(self, config: Any, vocabulary: Vocabulary, members: Sequence[Mapping[str, Tensor]]):
+        self._module = self._wrap(config, vocabulary)
         super().__init__(config, vocabulary, members)
-        with torch.device("meta"):
-            skeleton = self.skeleton(config, vocabulary)
-        self.__dict__["_skeleton"] = skeleton  # hidden from nn.Module: its parameters are placeholders
-        skeleton.train(self.training)
 
     @classmethod
     def skeleton(cls, config: Any, vocabulary: Vocabulary) -> nn.Module:
@@ -179,22 +207,102 @@ class PerTrial(Network):
         raise NotImplementedError
 
     @classmethod
+    def _wrap(cls, config: Any, vocabulary: Vocabulary, seed: int = 0) -> WrappedModule:
+        module = draw_like_torch(lambda: cls.skeleton(config, vocabulary), seed)
+        return WrappedModule(module, config.name, vocabulary.size)
+
+    @classmethod
     def fresh(cls, config: Any, vocabulary: Vocabulary, generator: torch.Generator) -> State:
-        module = draw_like_torch(lambda: cls.skeleton(config, vocabulary), generator)
-        return {name: parameter.detach() for name, parameter in module.named_parameters()}
+        return cls._wrap(config, vocabulary, generator.initial_seed()).state
+
+    @classmethod
+    @functools.lru_cache(maxsize=256)
+    def shapes(cls, config: Any, vocabulary: Vocabulary) -> dict[str, tuple[int, ...]]:
+        try:
+            with torch.device("meta"):
+                parameters = cls._wrap(config, vocabulary).parameters
+        except Exception:  # some modules cannot be built without numbers; if it is another error, it is raised here
+            parameters = cls._wrap(config, vocabulary).parameters
+        return {name: tuple(parameter.shape) for name, parameter in parameters.items()}
+
+    @classmethod
+    @functools.lru_cache(maxsize=256)
+    def stacking(
+        cls, config: Any, vocabulary: Vocabulary, shape_BT: tuple[int, ...], device: str, num_trials: int
+    ) -> Stacking:
+        """Decide whether so many trials with these settings, trained on batches of this shape, share one program."""
+        if not cls.may_stack:
+            return Stacking(False, "it does not support it")
+        generator = torch.Generator().manual_seed(0)
+        shape = (num_trials, *shape_BT)
+        tokens_KBT = torch.randint(vocabulary.readable, shape, generator=generator).to(device)
+        end_KB = torch.randint(shape_BT[1], shape[:2], generator=generator).to(device)
+        module = cls._wrap(config, vocabulary)
+        module.to(torch.device(device))
+        states = [cls._wrap(config, vocabulary, seed).state for seed in range(num_trials)]
+        states = [{name: tensor.to(device) for name, tensor in state.items()} for state in states]
+        with torch.random.fork_rng():
+            return decide_stacking(module, states, tokens_KBT, end_KB)
+
+    def is_trained(self, name: str) -> bool:
+        parameter = self._module.parameters.get(name)
+        return parameter is not None and parameter.requires_grad and super().is_trained(name)
+
+    def is_parameter(self, name: str) -> bool:
+        return name in self._module.parameters
 
     def train(self, mode: bool = True) -> "PerTrial":
-        if "_skeleton" in self.__dict__:
-            self.__dict__["_skeleton"].train(mode)
+        self._module.module.train(mode)
         return super().train(mode)
 
     def forward(self, tokens_KBT: Tensor, end_KB: Tensor) -> Tensor:
         # Padding has no embedding. Any token will do, because a causal model cannot see what follows [EOI].
         readable_KBT = tokens_KBT.clamp(max=self.vocabulary.readable - 1)
+        self._module.to(tokens_KBT.device)
+        call = self._call_stacked if self.training and self._stacks(tokens_KBT) else self._call_in_turn
+        logits_KBV, buffers = call(readable_KBT, end_KB)
+        if self.training:
+            with torch.no_grad():
+                for name, buffer in buffers.items():
+                    self[name].copy_(buffer)
+        return logits_KBV
+
+    def _stacks(self, tokens_KBT: Tensor) -> bool:
+        _, *shape = tokens_KBT.shape
+        return self.stacking(self.config, self.vocabulary, tuple(shape), tokens_KBT.device.type, NUM_TRIED).stacked
+
+    def _call_stacked(self, tokens_KBT: Tensor, end_KB: Tensor) -> tuple[Tensor, State]:
+        """Call the module for all trials at once, or for each as a stack of one if only that is exact."""
+        K, *shape = tokens_KBT.shape
+        device = tokens_KBT.device.type
+        exact = K == 1 or self.stacking(self.config, self.vocabulary, tuple(shape), device, K).stacked
+        size = K if exact else 1
+        logits, buffers = [], []
+        stacks = (self._given(name).split(size) for name in self.names)
+        for tokens, end, *tensors in zip(tokens_KBT.split(size), end_KB.split(size), *stacks, strict=True):
+            called = stacked_call(self._module, dict(zip(self.names, tensors, strict=True)), tokens, end)
+            logits.append(called[0])
+            buffers.append(called[1])
+        return torch.cat(logits), {name: torch.cat([each[name] for each in buffers]) for name in buffers[0]}
+
+    def _call_in_turn(self, tokens_KBT: Tensor, end_KB: Tensor) -> tuple[Tensor, State]:
+        logits, buffers = [], []
         # `unbind` stacks the gradients of all trials once; indexing would fill a gradient of the stack's size for each.
-        members = zip(*(self[name].unbind() for name in self.names), strict=True)
-        logits = []
-        for parameters, tokens_BT, end_B in zip(members, readable_KBT, end_KB, strict=True):
-            named = dict(zip(self.names, parameters, strict=True))
-            logits.append(torch.func.functional_call(self.__dict__["_skeleton"], named, (tokens_BT, end_B)))
-        return torch.stack(logits)
+        members = zip(*(self._given(name).unbind() for name in self.names), strict=True)
+        for trial, (tensors, tokens_BT, end_B) in enumerate(zip(members, tokens_KBT, end_KB, strict=True)):
+            with self._seeded(trial, tokens_KBT.device):
+                called = self._module(dict(zip(self.names, tensors, strict=True)), tokens_BT, end_B)
+            logits.append(called[0])
+            buffers.append(called[1])
+        return torch.stack(logits), {name: torch.stack([each[name] for each in buffers]) for name in buffers[0]}
+
+    def _given(self, name: str) -> Tensor:
+        """Return a stacked tensor for a call. A buffer is copied, because the call may change it in place."""
+        return self[name] if self.is_parameter(name) else self[name].clone()
+
+    @contextmanager
+    def _seeded(self, trial: int, device: torch.device) -> Iterator[None]:
+        """Let the module draw the random numbers of one trial, which depend on nothing but its seeds and the step."""
+        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+            torch.manual_seed(self.noise_seed(trial) if self.training else 0)
+            yield

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from orch.core.settings import setting as setting
     from orch.models import ModelConfig as ModelConfig
     from orch.models import Vocabulary as Vocabulary
+    from orch.models.module_config import model as model
     from orch.models.network import Network as Network
     from orch.models.network import PerTrial as PerTrial
     from orch.store import Store as Store
@@ -49,6 +50,7 @@ else:
         "Vocabulary": "orch.models",
         "load": "orch.analysis",
         "make_trial": "orch.sweeps.trial",
+        "model": "orch.models.module_config",
         "setting": "orch.core.settings",
         "train": "orch.training.train",
     }

@@ -34,7 +34,7 @@ class Network(StackedNetwork):
 
     @classmethod
     def fresh(cls, config: Config, vocabulary: Vocabulary, generator: torch.Generator) -> State:
-        module = draw_like_torch(lambda: _Parameters(config, vocabulary), generator)
+        module = draw_like_torch(lambda: _Parameters(config, vocabulary), generator.initial_seed())
         return {name: parameter.detach() for name, parameter in module.named_parameters()}
 
     def forward(self, tokens_KBT: Tensor, end_KB: Tensor) -> Tensor:

@@ -86,7 +86,8 @@ class Training:
         parameters = [each.parameters for each in snapshots]
         self.network: Network = kind(first.model, first.vocabulary, parameters).to(self.device)
         self.network.reuse_gradient_memory()
-        self._trained = [name for name in self.network.names if first.model.is_trained(name)]
+        self.network.noise_seed = self._noise_seed
+        self._trained = self.network.trained_names
         self._parameters = [self.network[name] for name in self._trained]
         self._adam = StackedAdam(self._parameters, [trial.learning_rate for trial in trials])
         if self.step > 0:
@@ -96,6 +97,11 @@ class Training:
                 self._adam.second[position].copy_(torch.stack([each.second[name] for each in snapshots]))
         self._data = training_data(trials, self._sampler)
         self._losses_KS = torch.zeros(len(trials), first.eval_every, device=self.device)
+
+    def _noise_seed(self, position: int) -> int:
+        """Return the seed of the random numbers that a trial draws in the coming step."""
+        trial = self.members[position].trial
+        return derive_seed("noise", trial.init_seed, trial.data_seed, self.step)
 
     @property
     def finished(self) -> bool:

@@ -18,7 +18,7 @@ from orch.usercode.code import UserCode, comes_from, imports
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _NEEDED: dict[type, tuple[str, ...]] = {
-    ModelConfig: ("shapes", "network"),
+    ModelConfig: ("network",),
     Task: ("slots", "initial", "step", "target"),
 }
 _PLAIN = (int, float, bool, str)

@@ -139,7 +139,7 @@ def test_two_files_may_share_the_file_that_defines_a_model(files):
         ("@dataclass(frozen=True, kw_only=True, slots=True)\nclass Last", "class Last", "task last is no dataclass"),
         ("    about =", "    above =", "my_sweep.py: model averaging has no description: add about ="),
         ("    about =", "    revision = 2\n    about =", "my_sweep.py: model averaging has a revision: leave it out"),
-        ("def shapes", "def forms", "my_sweep.py: model averaging has no shapes: define it as ModelConfig"),
+        ("def shapes", "def forms", "model averaging has no shapes, which its network asks for: define"),
         ("def network", "def net", "my_sweep.py: model averaging has no network: define it as ModelConfig"),
         ("def target", "def aim", "my_sweep.py: task last has no target: define it as Task describes"),
         ("decay: float = setting(0.5, \"weight of what was before\")", "decay: float", "without a default: use"),
