@@ -22,14 +22,18 @@ if TYPE_CHECKING:
     from orch.models.module_config import model as model
     from orch.models.network import Network as Network
     from orch.models.network import PerTrial as PerTrial
+    from orch.notebook.own_study import OwnStudy as OwnStudy
+    from orch.notebook.sweep import sweep as sweep
     from orch.store import Store as Store
     from orch.sweeps.cell import Cell as Cell
+    from orch.sweeps.grid import grid as grid
     from orch.sweeps.result import Result as Result
     from orch.sweeps.scales import Scale as Scale
     from orch.sweeps.selection import Results as Results
     from orch.sweeps.trial import Trial as Trial
     from orch.sweeps.trial import make_trial as make_trial
     from orch.tasks import Task as Task
+    from orch.tasks.from_function import task as task
     from orch.training.train import train as train
 
     __version__: str
@@ -39,6 +43,7 @@ else:
         "ModelConfig": "orch.models",
         "Network": "orch.models.network",
         "OrchError": "orch.core.errors",
+        "OwnStudy": "orch.notebook.own_study",
         "PerTrial": "orch.models.network",
         "Result": "orch.sweeps.result",
         "Results": "orch.sweeps.selection",
@@ -48,10 +53,13 @@ else:
         "Task": "orch.tasks",
         "Trial": "orch.sweeps.trial",
         "Vocabulary": "orch.models",
+        "grid": "orch.sweeps.grid",
         "load": "orch.analysis",
         "make_trial": "orch.sweeps.trial",
         "model": "orch.models.module_config",
         "setting": "orch.core.settings",
+        "sweep": "orch.notebook.sweep",
+        "task": "orch.tasks.from_function",
         "train": "orch.training.train",
     }
     __all__ = ["__version__", *_HOMES]

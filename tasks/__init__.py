@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from orch.tasks.task import Task
 
-_NOT_TASKS = {"task", "sampling"}
+_NOT_TASKS = {"from_function", "task", "sampling"}
 
 
 def _discover() -> Mapping[str, type[Task]]:

@@ -118,6 +118,7 @@ def _summary(found: "Plan") -> dict[str, Any]:
         "packs": len(_packs(found)),
         "waiting": found.num_waiting,
         "waiting_for": dict(found.waiting),
+        "left_out": found.left_out,
         "device": found.device,
         "hours_by_basis": {str(basis): hours for basis, hours in found.hours_by_basis.items()},
         "by_model_and_task": found.by_model_and_task(),
@@ -141,6 +142,8 @@ def _print(found: "Plan") -> None:
         f" {counts['done']:,} done, {counts['failed']:,} failed, {counts['to_do']:,} to do"
         + (f", {counts['waiting']:,} waiting" if counts["waiting"] else "")
     )
+    for sentence in found.left_out:
+        click.echo(sentence)
     if found.num_saved:
         click.echo(f"sharing between these sweeps saves {counted(found.num_saved, 'trial')}")
     if found.waiting:

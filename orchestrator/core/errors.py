@@ -22,6 +22,10 @@ T = TypeVar("T")
 class OrchError(Exception):
     """The base of all errors that are shown to users as a message without a traceback."""
 
+    def _render_traceback_(self) -> list[str]:
+        """Return what IPython shows in place of a traceback."""
+        return [f"error: {line}" for line in str(self).splitlines()]
+
 
 class UnknownName(OrchError):
     def __init__(self, kind: str, name: str, known: Iterable[str]):

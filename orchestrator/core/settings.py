@@ -99,19 +99,24 @@ def from_dict(config_type: type[T], values: Mapping[str, Any], kind: str = "sett
 
     An unknown name raises an error that suggests the nearest. Wrong types are reported all at once.
     """
+    return config_type(**coerced(config_type, values, kind))
+
+
+def coerced(config_type: type, values: Mapping[str, Any], kind: str = "setting") -> dict[str, Any]:
+    """Return settings in their declared types, or raise an error about unknown names or about all wrong types."""
     hints = field_types(config_type)
     for name in values:
         if name not in hints:
             raise UnknownName(kind, name, hints)
-    coerced, problems = {}, []
+    found, problems = {}, []
     for name, value in values.items():
         try:
-            coerced[name] = _coerce(value, hints[name])
+            found[name] = _coerce(value, hints[name])
         except TypeError as error:
             problems.append(f"{name} {value!r} {error}")
     if problems:
         raise InvalidSettings(problems)
-    return config_type(**coerced)
+    return found
 
 
 def _plain(value: Any) -> Any:

@@ -6,7 +6,7 @@ No torch and no Ray. A store is read where there is one; nothing is written.
 import enum
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from orch.core.errors import look_up_name
@@ -68,6 +68,8 @@ class Plan:
     """The number of waiting trials for each reason to wait."""
     device: str
     """The kind of device that the estimates are for."""
+    left_out: list[str] = field(default_factory=list)
+    """Sentences about what the scale leaves out of these sweeps."""
 
     @property
     def num_waiting(self) -> int:
@@ -155,7 +157,9 @@ def make_plan(
             waiting[each_waiting.reason] += 1
             if trial is not None:
                 found.append(planned("", trial, sweeps, TrialState.WAITING))
-    return Plan(tuple(planned_sweeps), scale, found, waiting, estimator.device)
+    cells = [cell for name, cell in expansion.cells if name in planned_sweeps and cell.trials]
+    left_out = size.left_out((cell.example.model.name, cell.left_out) for cell in cells if matches(cell.example))
+    return Plan(tuple(planned_sweeps), scale, found, waiting, estimator.device, left_out)
 
 
 def _read(store: "Store", table: str, columns: Sequence[str]) -> "Table | None":

@@ -39,5 +39,7 @@ class RunOptions:
     quiet: bool = False
     training: str = field(default_factory=lambda: os.environ.get("ORCH_TRAINING", DEFAULT_TRAINING))
     """`module:function` that opens a training in a worker: see `orch.running.worker.open_training`."""
+    ends_process: bool = True
+    """Whether a second Ctrl-C ends the process. Otherwise it raises KeyboardInterrupt, for notebooks."""
     confirm: Callable[[str], bool] = lambda question: True
     """Asks the user a yes-or-no question before a long run."""

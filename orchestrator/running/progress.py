@@ -1,16 +1,23 @@
-"""The progress of a run: a live table on a terminal, and plain lines elsewhere."""
+"""The progress of a run: its counts, how far running trials are, and the time left."""
 
-import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import click
+from orch.running.running_trial import RunningTrial
 
-from orch.core.printable import printable
+MOST_SHOWN = 5
+"""Running trials that are shown one by one."""
 
-LINE_SECONDS = 10.0
+
+def time_left(remaining: float, worked: float, elapsed: float) -> float | None:
+    """Return the seconds left, given estimated worker-seconds of work and the time that a part of it took.
+
+    Both are estimates of the same kind, so that an estimate that is wrong by a factor still gives the right time. None
+    if nothing was worked yet.
+    """
+    return max(0.0, remaining) * elapsed / worked if worked > 0 and elapsed > 0 else None
 
 
 @dataclass
@@ -40,14 +47,28 @@ class Progress:
     overall: ProgressCount = field(default_factory=ProgressCount)
     """The counts of all sweeps; a trial that several of them ask for counts once."""
     started: float = field(default_factory=time.monotonic)
+    """When the first trial was started."""
+    has_begun: bool = False
     num_finished: int = 0
     newest: list[str] = field(default_factory=list)
     worked: float = 0.0
-    """Estimated worker-seconds of the trials that have finished."""
+    """Estimated worker-seconds of this run's work on trials that have finished."""
+    ended: float = 0.0
+    """Estimated worker-seconds of trials that have finished or failed for good."""
+    under_way: dict[str, "tuple[RunningTrial, str, float]"] = field(default_factory=dict)
+    """The trials in training, each with its label and its estimated worker-seconds."""
+
+    def reported(
+        self, trials: Iterable[RunningTrial], labels: Mapping[str, str], estimates: Mapping[str, float]
+    ) -> None:
+        """Replace what is known about the trials in training."""
+        self.under_way = {each.trial_id: (each, labels[each.trial_id], estimates[each.trial_id]) for each in trials}
 
     def finished(self, sweeps: tuple[str, ...], label: str, summary: Mapping[str, Any], estimate: float) -> None:
         self.num_finished += 1
-        self.worked += estimate
+        before = self.under_way.pop(summary["trial_id"], None)
+        self.worked += estimate if before is None else estimate * (1 - before[0].first_step / before[0].steps)
+        self.ended += estimate
         for count in self._counting(sweeps):
             count.done += 1
             accuracy = summary["ood_accuracy"]
@@ -60,10 +81,13 @@ class Progress:
         ]
 
     def running(self, sweeps: tuple[str, ...], change: int) -> None:
+        if not self.has_begun:
+            self.has_begun, self.started = True, time.monotonic()
         for count in self._counting(sweeps):
             count.running += change
 
-    def failed(self, sweeps: tuple[str, ...]) -> None:
+    def failed(self, sweeps: tuple[str, ...], estimate: float = 0.0) -> None:
+        self.ended += estimate
         for count in self._counting(sweeps):
             count.failed += 1
 
@@ -77,11 +101,17 @@ class Progress:
 
     @property
     def seconds_left(self) -> float | None:
-        """The time left at the current pace; None before a trial has finished."""
-        if not self.worked:
-            return None
-        pace = self.worked / (time.monotonic() - self.started)
-        return max(0.0, (self.remaining_seconds - self.worked) / pace)
+        """The time left at the pace of this run; None before anything is known about it."""
+        running = [(trial, estimate) for trial, _, estimate in self.under_way.values()]
+        remaining = self.remaining_seconds - self.ended - sum(trial.share_done * each for trial, each in running)
+        worked = self.worked + sum(trial.share_done_here * each for trial, each in running)
+        return time_left(remaining, worked, time.monotonic() - self.started)
+
+    def running_lines(self) -> list[str]:
+        """Return a line for each of the first few trials in training, the most advanced first."""
+        ordered = sorted(self.under_way.values(), key=lambda each: -each[0].share_done)
+        lines = [f"{label}: {trial.text}" for trial, label, _ in ordered[:MOST_SHOWN]]
+        return [*lines, *([f"and {len(ordered) - MOST_SHOWN} more running"] if len(ordered) > MOST_SHOWN else [])]
 
     def line(self) -> str:
         parts = [f"{self.overall.done:,} of {self.overall.total:,} done", f"{self.overall.running} running"]
@@ -91,76 +121,6 @@ class Progress:
         if (left := self.seconds_left) is not None:
             parts.append(f"about {duration(left)} left")
         return ", ".join(parts)
-
-
-class Display:
-    """Shows a `Progress` at intervals."""
-
-    def __init__(self, progress: Progress, quiet: bool = False):
-        self._progress, self._quiet = progress, quiet
-        self._line_at = time.monotonic()
-        self._live: Any = None
-        if sys.stderr.isatty() and not quiet:
-            from rich.console import Console
-            from rich.live import Live
-
-            self._live = Live(console=Console(stderr=True), refresh_per_second=4, transient=True)
-
-    def __enter__(self) -> "Display":
-        if self._live is not None:
-            self._live.__enter__()
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        if self._live is not None:
-            self._live.__exit__(*error)
-
-    def show(self) -> None:
-        if self._live is not None:
-            self._guarded(lambda: self._live.update(self._table()))
-        elif time.monotonic() - self._line_at > LINE_SECONDS:
-            self._line_at = time.monotonic()
-            self._guarded(lambda: click.echo(printable(self._progress.line()), err=True))
-
-    def say(self, text: str) -> None:
-        """Print a line that stays on the screen."""
-        text = printable(text)
-        if self._live is not None:
-            self._guarded(lambda: self._live.console.print(text, markup=False, highlight=False))
-        else:
-            self._guarded(lambda: click.echo(text, err=True))
-
-    def _guarded(self, output: Callable[[], Any]) -> None:
-        """Print, and be silent from then on if the terminal was closed, which must not end the sweep."""
-        if not self._quiet:
-            try:
-                output()
-            except OSError:
-                self._quiet = True
-
-    def _table(self) -> Any:
-        from rich import box
-        from rich.console import Group
-        from rich.table import Table
-        from rich.text import Text
-
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        for name in ("sweep", "done", "running", "failed", "best at length", ""):
-            table.add_column(name, justify="left" if name in ("sweep", "") else "right")
-        for name, count in self._progress.counts.items():
-            best = "" if count.best is None else f"{count.best:.2f}"
-            failed = Text(str(count.failed), style="red" if count.failed else "dim")
-            done = f"{count.done:,}/{count.total:,}"
-            table.add_row(
-                Text(printable(name)),
-                done,
-                str(count.running),
-                failed,
-                best,
-                Text(printable(count.best_label), style="dim"),
-            )
-        newest = [Text(f"  {printable(line)}", style="dim") for line in self._progress.newest]
-        return Group(table, Text(printable(self._progress.line())), *newest)
 
 
 def duration(seconds: float) -> str:

@@ -15,6 +15,7 @@ from orch.running.failures import SAME_IN_A_ROW, Failure, worth_another_try
 from orch.running.machines import Machines
 from orch.running.options import RunOptions
 from orch.running.ray_compat import failure_of, raised_error
+from orch.running.running_trial import RunningTrial
 from orch.running.units import Listener, Turn, Unit
 from orch.running.worker import SUMMARY, UnitRequest
 from orch.store import Outcome, Store
@@ -85,7 +86,7 @@ class RunState:
     def request(self, unit: Unit) -> UnitRequest:
         """Begin a new attempt at a unit, and return the message to its worker."""
         unit.attempts = {trial.id: uuid.uuid4().hex for trial in unit.open_trials}
-        unit.last_report_at = time.monotonic()
+        unit.last_report_at, unit.running = time.monotonic(), []
         return UnitRequest(
             trials=[trial.to_dict() for trial in unit.open_trials],
             attempts=unit.attempts,
@@ -105,6 +106,7 @@ class RunState:
         """Handle a worker's report of its progress."""
         unit = self.running_units[tune_id][1]
         unit.last_report_at, unit.step = time.monotonic(), report["step"]
+        unit.running = [RunningTrial.from_dict(values) for values in report.get("running", ())]
         for summary in report["finished"]:
             unit.finished.add(summary["trial_id"])
             self.listener.finished(unit, summary)

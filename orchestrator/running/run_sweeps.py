@@ -14,10 +14,11 @@ from typing import Any
 from orch.core.counted import counted
 from orch.core.errors import OrchError
 from orch.planning.plan import Plan, PlannedTrial, TrialState
+from orch.running.display import Display
 from orch.running.failures import Failure
 from orch.running.lease import Lease
 from orch.running.options import RunOptions
-from orch.running.progress import Display, Progress, ProgressCount, duration
+from orch.running.progress import Progress, ProgressCount, duration
 from orch.running.requests import Request, record
 from orch.running.session import Session, check_holders, compacting, interruptible
 from orch.running.units import Turn, Unit, make_packs
@@ -28,6 +29,8 @@ from orch.sweeps.trial import Trial
 LONG_SECONDS = 24 * 3600
 """A run that takes longer than this is confirmed by the user first."""
 READ_DONE_SECONDS = 1.0
+MOST_REPORTED = 100
+"""Running trials whose progress the driver's file in the store shows."""
 
 
 @dataclass
@@ -156,7 +159,7 @@ class _Session(Session):
         # Workers of a driver that was killed may have written results after the plan was made.
         done = self._store.done()
         todo = {key: planned for key, planned in self._todo.items() if key not in done}
-        with interruptible(self.interrupt), compacting(self._store, self.log):
+        with interruptible(self.interrupt, self._options.ends_process), compacting(self._store, self.log):
             while not self._stopped:
                 attempted |= set(todo)
                 self._start_display(todo)
@@ -259,10 +262,13 @@ class _Session(Session):
         if not again:
             for trial_id in ids:
                 self._failed[trial_id] = str(failure.outcome)
-                self._progress.failed(self._todo[trial_id].sweeps)
+                self._progress.failed(self._todo[trial_id].sweeps, self._todo[trial_id].seconds)
             self._say(f"{failure.outcome.replace('_', ' ')}: {unit.label} ({ids[0]}): {failure.message}")
 
     def tick(self, running: Sequence[Unit], num_waiting: int) -> None:
+        trials = [each for unit in running for each in unit.running if each.trial_id in self._running]
+        labels = {each.trial_id: _label(self._todo[each.trial_id].trial) for each in trials}
+        self._progress.reported(trials, labels, {each.trial_id: self._todo[each.trial_id].seconds for each in trials})
         super().tick(running, num_waiting)
         if not running and num_waiting and len(self._waiting_for_others) >= num_waiting and not self._stopped:
             self._stopped = "other drivers are running the rest"
@@ -270,4 +276,11 @@ class _Session(Session):
             "finished": self._num_finished,
             "failed": len(self._failed),
             "running": len(self._running),
+            "seconds_left": self._progress.seconds_left,
+            "trials": [each.to_dict() for each in trials[:MOST_REPORTED]],
         }
+
+
+def _label(trial: Trial) -> str:
+    """Return the label of a trial among those of its cell."""
+    return f"{trial.label}, rate {trial.learning_rate:g}, seed {trial.init_seed}"

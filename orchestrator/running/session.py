@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from typing import Any, Self
 
 from orch.core.errors import OrchError
+from orch.running.display import Display
 from orch.running.driver_log import StoreLog, open_driver_log
 from orch.running.lease import Lease
 from orch.running.options import RunOptions
-from orch.running.progress import Display
 from orch.running.units import Unit
 from orch.store import Store
 from orch.store.drivers import live_drivers
@@ -34,14 +34,22 @@ def check_holders(store: Store, remedy: str) -> None:
 
 
 @contextmanager
-def interruptible(interrupted: Callable[[], None]) -> Iterator[None]:
-    """Call `interrupted` at the first Ctrl-C or SIGTERM, and exit at once at the second."""
+def interruptible(interrupted: Callable[[], None], ends_process: bool = True) -> Iterator[None]:
+    """Call `interrupted` at the first Ctrl-C or SIGTERM, and exit at once at the second, or raise KeyboardInterrupt.
+
+    The handlers of before are restored at the end. In a thread other than the main one nothing can be handled.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
     was_interrupted = False
 
     def interrupt(number: int, frame: Any) -> None:
         nonlocal was_interrupted
-        if was_interrupted:
+        if was_interrupted and ends_process:
             os._exit(130)
+        if was_interrupted:
+            raise KeyboardInterrupt
         was_interrupted = True
         interrupted()
 
@@ -109,7 +117,8 @@ class Session:
     def interrupt(self) -> None:
         """Stop the run at the user's request."""
         self._stopped = "interrupted"
-        self._say("stopping: every running trial is checkpointed first; Ctrl-C again exits at once")
+        again = "Ctrl-C again exits at once" if self._options.ends_process else "interrupt again to give up waiting"
+        self._say(f"stopping: every running trial is checkpointed first; {again}")
 
     def _say(self, text: str) -> None:
         if self._display is not None:

@@ -5,6 +5,8 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from orch.running.progress import time_left
+from orch.running.running_trial import RunningTrial
 from orch.store import Store
 from orch.store.drivers import DriverRecord, live_drivers
 from orch.store.failed_trials import failed_attempts, failed_trials
@@ -63,37 +65,44 @@ def read_status(store: Store) -> StoreStatus:
                 waiting=values["waiting"],
             )
         )
-    finished, pace = _pace(store)
-    seconds_left = sum(missing_seconds.values()) / pace if alive and pace else None
+    finished, worked, elapsed = _last_hour(store)
+    told = [driver.counts.get("seconds_left") for driver in alive]
+    if len(told) == 1 and told[0] is not None:
+        seconds_left: float | None = float(told[0])  # the figure that the driver itself shows
+    else:
+        seconds_left = time_left(sum(missing_seconds.values()), worked, elapsed) if alive else None
     described = [driver.description for driver in alive]
     return StoreStatus(store.location, sweeps, described, _workers(store, alive), finished, seconds_left)
 
 
-def _pace(store: Store) -> tuple[int, float | None]:
-    """Return the number of trials finished in the last hour, and the worker-seconds of training done per second."""
+def _last_hour(store: Store) -> tuple[int, float, float]:
+    """Return the trials finished in the last hour, the worker-seconds they took, and the seconds since the first."""
     now = datetime.now(UTC)
     an_hour_ago = now - timedelta(hours=1)
     table = store.read("trials", ["finished_at", "seconds"])
     rows = zip(table["finished_at"].to_pylist(), table["seconds"].to_pylist(), strict=True)
     recent = [(at, seconds or 0.0) for at, seconds in rows if at is not None and at > an_hour_ago]
     if not recent:
-        return 0, None
-    span = (now - min(at for at, _ in recent)).total_seconds()
-    return len(recent), sum(seconds for _, seconds in recent) / span if span > 1 else None
+        return 0, 0.0, 0.0
+    elapsed = (now - min(at for at, _ in recent)).total_seconds()
+    return len(recent), sum(seconds for _, seconds in recent) if elapsed > 1 else 0.0, elapsed
 
 
 def _workers(store: Store, alive: list[DriverRecord]) -> list[str]:
-    """List the attempts of live drivers that have started and not ended, each with its worker."""
+    """List the attempts of live drivers that have started and not ended, each with its worker and its progress."""
     ids = {driver.driver_id for driver in alive}
     if not ids:
         return []
+    told = [RunningTrial.from_dict(each) for driver in alive for each in driver.counts.get("trials", ())]
+    running = {each.trial_id: each for each in told}
     table = store.read("attempts", ["attempt_id", "trial_id", "driver_id", "event", "worker"])
     started, ended = {}, set()
     for row in table.to_pylist():
         if row["event"] == "end":
             ended.add(row["attempt_id"])
         elif row["driver_id"] in ids:
-            started[row["attempt_id"]] = f"{row['trial_id']} on {row['worker']}"
+            progress = f": {running[row['trial_id']].text}" if row["trial_id"] in running else ""
+            started[row["attempt_id"]] = f"{row['trial_id']} on {row['worker']}{progress}"
     return sorted(text for attempt, text in started.items() if attempt not in ended)
 
 

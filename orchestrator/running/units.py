@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from orch.planning.pack_size import pack_size
 from orch.planning.plan import PlannedTrial
 from orch.running.failures import Failure
+from orch.running.running_trial import RunningTrial
 from orch.sweeps.trial import Trial
 
 
@@ -23,6 +24,8 @@ class Unit:
     finished: set[str] = field(default_factory=set)
     """Ids of its trials that have a result."""
     step: int = 0
+    running: list[RunningTrial] = field(default_factory=list)
+    """How far its trials in training were at the last report."""
     last_report_at: float = 0.0
 
     @property

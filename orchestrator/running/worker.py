@@ -17,6 +17,7 @@ from orch.running import provenance
 from orch.running.driver_log import worker_log
 from orch.running.failures import Failure, TrialError, describe
 from orch.running.options import DEFAULT_TRAINING
+from orch.running.running_trial import RunningTrial
 from orch.store import Outcome, Store, curve_rows, trial_row
 from orch.store.attempts import Attempt
 from orch.sweeps.result import CurvePoint, StopReason
@@ -97,6 +98,7 @@ class UnitRun:
         self._save_seconds = 0.0
         self._num_reported = 0
         self._training: Any = None
+        self._first_steps: dict[str, int] = {}
         self._waiting_groups: list[tuple[list[Trial], list[Snapshot | None]]] = []
         provenance.reset_peak_memory()
         for attempt in self._attempts.values():
@@ -123,6 +125,7 @@ class UnitRun:
             snapshot = self._read_snapshot(trial)
             if snapshot is not None:
                 resumed.append(trial.id)
+                self._first_steps[trial.id] = snapshot.step
             trials, snapshots = groups.setdefault(0 if snapshot is None else snapshot.step, ([], []))
             trials.append(trial)
             snapshots.append(snapshot)
@@ -159,7 +162,8 @@ class UnitRun:
         while not self.done and time.monotonic() < until:
             finished += self.advance()
         self._log.flush()
-        return {"finished": finished, "done": self.done, "step": self.step}
+        running = [each.to_dict() for each in self.running_trials]
+        return {"finished": finished, "done": self.done, "step": self.step, "running": running}
 
     def advance(self) -> list[dict[str, Any]]:
         """Train to the next validation, and return the summaries of trials that have finished."""
@@ -181,6 +185,16 @@ class UnitRun:
     def step(self) -> int:
         step: int = self._training.step
         return step
+
+    @property
+    def running_trials(self) -> list[RunningTrial]:
+        """How far the trials in training are."""
+        found = []
+        for member in self._training.members:
+            trial, last = member.trial, member.curve[-1] if member.curve else None
+            scores = () if last is None else (last.train_loss, last.validation_accuracy)
+            found.append(RunningTrial(trial.id, self.step, trial.steps, self._first_steps.get(trial.id, 0), *scores))
+        return found
 
     @property
     def curves(self) -> dict[str, Sequence[CurvePoint]]:

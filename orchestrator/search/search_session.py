@@ -6,10 +6,11 @@ from typing import Any
 
 from orch.core.counted import counted
 from orch.core.errors import OrchError
+from orch.running.display import Display
 from orch.running.failures import Failure
 from orch.running.lease import Lease
 from orch.running.options import RunOptions
-from orch.running.progress import Display, Progress, ProgressCount
+from orch.running.progress import Progress, ProgressCount
 from orch.running.session import Session, compacting, interruptible
 from orch.running.units import Turn, Unit
 from orch.search.history import History, Point, PointResult, PointState

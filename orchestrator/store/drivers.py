@@ -2,7 +2,9 @@
 
 import os
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from orch.store.store import Store
 
@@ -26,6 +28,8 @@ class DriverRecord:
     """Ids of the trials it is working on."""
     process_start: str | None = None
     """The kernel's start time of its process, because process ids are reused, most often after a restart."""
+    counts: Mapping[str, Any] = field(default_factory=dict)
+    """What it says about its run: counts, the time left, and how far its running trials are."""
 
     @property
     def alive(self) -> bool:
@@ -45,7 +49,8 @@ def read_drivers(store: Store) -> list[DriverRecord]:
         try:
             known = {key: values[key] for key in _KEYS}
             claims = frozenset(values["claims"])
-            found.append(DriverRecord(**known, claims=claims, process_start=values.get("process_start")))
+            start, counts = values.get("process_start"), values.get("counts") or {}
+            found.append(DriverRecord(**known, claims=claims, process_start=start, counts=counts))
         except (KeyError, TypeError):
             continue
     return found

@@ -16,6 +16,8 @@ class Cell:
     """The model's variant as the published table calls it: at smaller scales it may be built in proportion."""
     reading: str = ""
     """The reading of the paper that it trains, where several are compared with the same published number."""
+    left_out: tuple[str, ...] = ()
+    """What its scale trains it with instead of all there could be, such as "1 of 2 seeds"."""
 
     @property
     def example(self) -> Trial:

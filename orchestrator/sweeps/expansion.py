@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from orch.sweeps.catalogue import BUILT_IN, Catalogue, resolve
+from orch.sweeps.cell import Cell
 from orch.sweeps.scales import Scale
 from orch.sweeps.selection import Results, Waiting
 from orch.sweeps.trial import Trial
@@ -26,13 +27,17 @@ class Expansion:
     """The trials by id, in the order of the sweeps."""
     waiting: dict[Waiting, list[str]] = field(default_factory=dict)
     """Trials that wait for results, with the sweeps that ask for them."""
+    cells: list[tuple[str, Cell]] = field(default_factory=list)
+    """Every cell, with the sweep that has it."""
 
 
 def expand(names: Iterable[str], scale: Scale, results: Results, catalogue: Catalogue = BUILT_IN) -> Expansion:
     """Return every trial that these sweeps ask for at a scale. A trial that several sweeps ask for appears once."""
     expansion = Expansion()
     for name in resolve(names, catalogue):
-        for trial in (trial for cell in catalogue.sweeps[name].cells(scale, results) for trial in cell.trials):
+        cells = [(name, cell) for cell in catalogue.sweeps[name].cells(scale, results)]
+        expansion.cells.extend(cells)
+        for trial in (trial for _, cell in cells for trial in cell.trials):
             if isinstance(trial, Waiting):
                 sweeps = expansion.waiting.setdefault(trial, [])
             else:

@@ -1,6 +1,7 @@
 """The three scales: named sizes of trials. A trial has no field for its scale, so scales may share trials."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -33,6 +34,8 @@ class Scale:
     """Largest number of layers."""
     sparse: bool = False
     """True if one trial of each kind is enough."""
+    spared_seeds: tuple[int, ...] = ()
+    """Seeds that were left out to save time."""
     definitions: Definitions = field(default=BUILT_IN_DEFINITIONS, repr=False, compare=False)
     """The models and tasks that can be named."""
 
@@ -74,17 +77,55 @@ class Scale:
         """Make the trials of one number of a table: every learning rate with every seed."""
         if learning_rates is None:
             learning_rates = model.own_learning_rates.get(self.name, self.learning_rates)
-        seeds = self.sparing().seeds if model.slow else self.seeds
+        chosen = self.sparing() if model.slow else self
         trials = [
             self.trial(task, model, learning_rate=rate, seed=seed, **settings)
             for rate in learning_rates
-            for seed in seeds
+            for seed in chosen.seeds
         ]
-        return Cell(trials, variant, reading)
+        return Cell(trials, variant, reading, chosen._left_out(task, model))
 
     def sparing(self) -> "Scale":
         """Return this scale, with one seed only if it is thrifty."""
-        return replace(self, seeds=self.seeds[:1]) if self.thrifty else self
+        if not self.thrifty:
+            return self
+        return replace(self, seeds=self.seeds[:1], spared_seeds=(*self.seeds[1:], *self.spared_seeds))
+
+    def _left_out(self, task: Task, model: ModelConfig) -> tuple[str, ...]:
+        """Return what this scale trains the model on the task with, where it could be more."""
+        found = []
+        if self.spared_seeds:
+            found.append(f"{len(self.seeds)} of {len(self.seeds) + len(self.spared_seeds)} seeds")
+        if self.deepest < PAPER.deepest and getattr(model, "layers", 0) == self.deepest:
+            found.append(f"at most {self.deepest} layer{'s' * (self.deepest != 1)}")
+        if max(self.moduli) < max(PAPER.moduli) and task.modulus == max(self.moduli):
+            found.append(f"moduli up to {task.modulus}")
+        if self.sparse:
+            found.append("one variant of each kind")
+        return tuple(found)
+
+    def left_out(self, cells: Iterable[tuple[str, tuple[str, ...]]]) -> list[str]:
+        """Return a sentence for everything that this scale left out of cells, given their models and `Cell.left_out`.
+
+        >>> LAPTOP.left_out([("lstm", ("moduli up to 5",)), ("mamba", ("1 of 2 seeds", "moduli up to 5"))])
+        ['laptop scale trains every model with moduli up to 5', 'laptop scale trains mamba with 1 of 2 seeds']
+        """
+        models: Counter[str] = Counter()
+        concerned: dict[str, Counter[str]] = {}
+        for model, remarks in cells:
+            models[model] += 1
+            for remark in remarks:
+                concerned.setdefault(remark, Counter())[model] += 1
+        remarks_of: dict[tuple[str, ...], list[str]] = {}
+        for remark, counts in concerned.items():
+            in_all = not remark.endswith("seeds") or all(counts[name] == models[name] for name in counts)
+            remarks_of.setdefault(tuple(sorted(counts)), []).append(f"{remark}{'' if in_all else ' in some cells'}")
+        found = []
+        for names, texts in remarks_of.items():
+            named = " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
+            subject = "every model" if len(names) == len(models) > 1 else named
+            found.append(f"{self.name} scale trains {subject} with {' and '.join(texts)}")
+        return found
 
     def few(self, *values: Any) -> tuple[Any, ...]:
         """Return all values, or only the first if the scale is sparse."""

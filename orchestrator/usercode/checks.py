@@ -45,10 +45,10 @@ def sweep_problems(sweep: ModuleType, named: Sequence[type[Any]]) -> list[str]:
     """Return what is missing in a file, and which of its models and tasks have the same name."""
     names = Counter((issubclass(each, Task), each.name) for each in named)
     found = [f"two of its classes are called {name}: rename one" for (_, name), count in names.items() if count > 1]
-    if not isinstance(getattr(sweep, "TITLE", None), str):
-        found.append('it has no title: add a line such as TITLE = "My models on parity"')
+    if not isinstance(getattr(sweep, "TITLE", ""), str):
+        found.append('its TITLE is not a text: write it like TITLE = "My models on parity"')
     if not callable(getattr(sweep, "cells", None)):
-        found.append("it asks for no trials: add a function cells(scale, results) that yields scale.cell(task, model)")
+        found.append("it asks for no trials: add cells = orch.grid(models=[…], tasks=[…])")
     return found
 
 

@@ -14,6 +14,7 @@ from types import ModuleType
 
 from orch.core.errors import InvalidCode, OrchError
 from orch.models import ModelConfig
+from orch.sweeps.grid import Grid
 from orch.sweeps.trial import Trial
 from orch.tasks import Task
 from orch.usercode import checks
@@ -40,9 +41,11 @@ def load(code: UserCode) -> LoadedCode:
         raise InvalidCode(problems)
     with explained(code):
         sweep = importlib.import_module(f"{_make_package(code)}.{code.file.removesuffix(SUFFIX)}")
+    cells = vars(sweep).get("cells")
+    in_grid = cells.classes if isinstance(cells, Grid) else []
     found = [
         value
-        for value in vars(sweep).values()
+        for value in (*vars(sweep).values(), *in_grid)
         if isinstance(value, type) and issubclass(value, (ModelConfig, Task)) and code_of(value) == code
     ]
     # A class that does not define `name` is a base class.

@@ -26,6 +26,12 @@ class UserSweep(Sweep):
         return False
 
     @property
+    def title(self) -> str:
+        """Its TITLE, else the first line of the file's docstring, else the name of the sweep."""
+        described = (self._source.__doc__ or "").strip().splitlines()
+        return str(getattr(self._source, "TITLE", "")) or (described[0] if described else self.name)
+
+    @property
     def reproduces(self) -> str:
         return getattr(self._source, "REPRODUCES", "")
 

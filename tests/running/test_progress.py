@@ -1,6 +1,7 @@
 """The progress of a run, as it is printed."""
 
-from orch.running.progress import Display, Progress
+from orch.running.display import Display
+from orch.running.progress import Progress
 
 
 def test_control_characters_in_messages_do_not_reach_the_terminal(capsys):

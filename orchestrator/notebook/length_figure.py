@@ -1,0 +1,93 @@
+"""The figure of a study of one's own: accuracy against the number of inputs."""
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from orch.core.errors import OrchError
+from orch.sweeps.trial import Trial
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SUMMARY_COLUMNS = {
+    "done", "planned", "best", "chosen_rate", "mean", "spread", "seeds", "remark", "best_trial", "chosen_at",
+}  # fmt: skip
+MARKERS = "osD^vP*X<>"
+
+
+def draw(results: "pd.DataFrame", trials: "pd.DataFrame", planned: Sequence[Trial]) -> Any:
+    """Draw a panel for each task and a line for each model: the mean over the seeds of its chosen learning rate.
+
+    The shaded band reaches from the worst to the best of these seeds. Dots are the tested lengths, and the dotted line
+    is the longest sequence in training. Return the axes, or an array of them if there are several tasks.
+    """
+    from matplotlib import pyplot
+
+    if trials.empty:
+        raise OrchError("no trial has finished, so there is nothing to draw: study.resume() continues the study")
+    known = {trial.id: trial for trial in planned}
+    settings = [name for name in results if name in trials and name not in SUMMARY_COLUMNS and name != "task"]
+    of_task = {task: trials[trials["task"] == task] for task in dict.fromkeys(trials["task"])}
+    _, axes = pyplot.subplots(
+        1, len(of_task), figsize=(1.6 + 3.4 * len(of_task), 3.2), sharey=True, squeeze=False, layout="constrained"
+    )
+    looks: dict[str, tuple[str, str]] = {}
+    for panel, (task, mine) in zip(axes[0], of_task.items(), strict=True):
+        lengths: set[int] = set()
+        for _, row in results[results["task"] == task].iterrows():
+            chosen = mine[mine["learning_rate"] == row["chosen_rate"]]
+            for name in settings:
+                chosen = chosen[[_same(value, row[name]) for value in chosen[name]]]
+            if "variant" in results:
+                kept = [known[key].model.summary == row["variant"] for key in chosen["trial_id"]]
+                chosen = chosen[kept]
+            if chosen.empty:
+                continue
+            label = _label(known[chosen["trial_id"].iloc[0]], row, settings)
+            colour, marker = looks.setdefault(label, (f"C{len(looks) % 10}", MARKERS[len(looks) % len(MARKERS)]))
+            lengths |= _add_line(panel, chosen["length_curve"], label, colour, marker)
+        trial = known[mine["trial_id"].iloc[0]]
+        panel.axvline(trial.max_inputs, color="0.6", linestyle=":", linewidth=1)
+        panel.set(title=trial.task.title_of(None), xlabel="number of inputs", xscale="log")
+        panel.set_xticks(sorted(lengths), [str(length) for length in sorted(lengths)])
+        panel.minorticks_off()
+        panel.grid(axis="y", color="0.9")
+    axes[0][0].set_ylabel("accuracy (0 chance, 1 perfect)")
+    axes[0][-1].legend(loc="upper left", bbox_to_anchor=(1.02, 1.0), frameon=False, fontsize="small")
+    return axes[0][0] if len(of_task) == 1 else axes[0]
+
+
+def _add_line(panel: Any, curves: Any, label: str, colour: str, marker: str) -> set[int]:
+    """Add the mean of curves and their range, at the lengths that all of them have; return these lengths."""
+    by_length = [{point["length"]: point["accuracy"] for point in curve} for curve in curves]
+    lengths = sorted(set.intersection(*(set(curve) for curve in by_length)))
+    scores = [[curve[length] for curve in by_length if curve[length] is not None] for length in lengths]
+    measured = [(length, found) for length, found in zip(lengths, scores, strict=True) if found]
+    x = [length for length, _ in measured]
+    panel.plot(x, [sum(found) / len(found) for _, found in measured], label=label, color=colour, marker=marker, ms=4)
+    panel.fill_between(
+        x, [min(each) for _, each in measured], [max(each) for _, each in measured], color=colour, alpha=0.15, lw=0
+    )
+    return set(x)
+
+
+def _label(trial: Trial, row: Any, settings: Sequence[str]) -> str:
+    """Return the name of a line: the model, its variant, and the settings by which it differs from others."""
+    variant = f" ({trial.model.summary})" if trial.model.summary else ""
+    others = [
+        f"{name.replace('_', ' ')} {row[name]}" for name in settings if name != "model" and not _missing(row[name])
+    ]
+    return f"{trial.model.name}{variant}" + (f", {', '.join(others)}" if others else "")
+
+
+def _missing(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def _same(one: Any, other: Any) -> bool:
+    if _missing(one) or _missing(other):
+        return _missing(one) and _missing(other)
+    return (
+        bool(list(one) == list(other)) if hasattr(one, "__len__") and not isinstance(one, str) else bool(one == other)
+    )

@@ -1,0 +1,53 @@
+"""A trial in training, as its worker reports it to the driver and the driver to the store."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class RunningTrial:
+    """How far a trial in training is."""
+
+    trial_id: str
+    step: int
+    steps: int
+    """Training steps at most."""
+    first_step: int = 0
+    """The step at which this attempt began, from a checkpoint or from 0."""
+    train_loss: float | None = None
+    """Loss at the last validation; None before the first, and if it is not a number."""
+    validation_accuracy: float | None = None
+    """Accuracy at the last validation."""
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "RunningTrial":
+        return cls(**{name: values[name] for name in cls.__dataclass_fields__})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values that JSON can express."""
+        values = asdict(self)
+        for name in ("train_loss", "validation_accuracy"):
+            if values[name] is not None and not math.isfinite(values[name]):
+                values[name] = None
+        return values
+
+    @property
+    def text(self) -> str:
+        """Its step, loss and accuracy, for people."""
+        parts = [f"step {self.step:,} of {self.steps:,}"]
+        if self.train_loss is not None:
+            parts.append(f"loss {self.train_loss:.3g}")
+        if self.validation_accuracy is not None:
+            parts.append(f"accuracy {self.validation_accuracy:.2f}")
+        return ", ".join(parts)
+
+    @property
+    def share_done(self) -> float:
+        return min(1.0, self.step / self.steps)
+
+    @property
+    def share_done_here(self) -> float:
+        """The share of its steps that this attempt has trained."""
+        return min(1.0, (self.step - self.first_step) / self.steps)
