@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 from orch.core.settings import setting
+from orch.models.kernel import PLAIN, choose_kernel
 from orch.models.look import Look
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ class ModelConfig:
     """Raise it whenever the same settings and seed would train to other numbers: it is part of a trial's id."""
     packs: ClassVar[bool] = False
     """True if stacked trials share every operation. If not, they take turns and a pack saves no time."""
+    compiled: ClassVar[bool] = False
+    """True if the network also has compiled kernels, which run on CPUs."""
     slow: ClassVar[bool] = False
     """True if it takes many times as long as other models of its width: small scales train fewer trials of it."""
     title: ClassVar[str] = ""
@@ -80,9 +83,10 @@ class ModelConfig:
         """Description of this variant among those of its model, for listings."""
         return ""
 
-    def kernel_name(self, device: str) -> str | None:
-        """Implementation that runs on `device`, to be recorded with results; None for a model that has only one."""
-        return None
+    def kernel_name(self, device: str) -> str:
+        """Return the implementation that trains new trials on `device`, to be recorded with their results."""
+        # Not inherited: a model derived from this one may have another network.
+        return choose_kernel(device) if vars(type(self)).get("compiled") else PLAIN
 
     @property
     def max_tokens(self) -> int | None:
