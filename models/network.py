@@ -14,6 +14,7 @@ from orch.models.recurrence import Normalisation
 from orch.models.token_table import Scratch, token_table
 
 if TYPE_CHECKING:
+    from orch.models.compiled.gates import GatedScan
     from orch.models.compiled.transitions import CompiledScan
 
 State = dict[str, Tensor]
@@ -200,6 +201,33 @@ class TokenRNN(Network):
         return {
             name: normal(shape, 1.0, generator) if name == "embedding" else uniform(shape, bound, generator)
             for name, shape in config.shapes(vocabulary).items()
+        }
+
+    def compiled_scan(self, tokens_KBT: Tensor) -> "GatedScan":
+        """Return the compiled recurrence over a batch."""
+        from orch.models.compiled.gates import GatedScan
+
+        return GatedScan(self.input_table(), self["recurrence.weight_hh"], tokens_KBT)
+
+    @torch.no_grad()
+    def compiled_gradients(self, tokens_KBT: Tensor, target_KB: Tensor) -> tuple[Tensor, State]:
+        from orch.models.compiled.head import head_loss
+
+        scan = self.compiled_scan(tokens_KBT)
+        loss_K, g_KBH, g_weight, g_bias = head_loss(
+            self["head.weight"], self["head.bias"], scan.forward(keep=True), target_KB
+        )
+        g_input_KRG, g_hidden = scan.backward(g_KBH)
+        weight_ih, x_KRD = self["recurrence.weight_ih"], self["embedding"][:, : self.vocabulary.readable]
+        g_bias_KG = g_input_KRG.sum(1)
+        return loss_K, {
+            "embedding": self.with_unread_rows(torch.bmm(g_input_KRG, weight_ih)),
+            "recurrence.weight_ih": torch.bmm(g_input_KRG.transpose(1, 2), x_KRD),
+            "recurrence.weight_hh": g_hidden,
+            "recurrence.bias_ih": g_bias_KG,
+            "recurrence.bias_hh": g_bias_KG,
+            "head.weight": g_weight,
+            "head.bias": g_bias,
         }
 
     def input_table(self) -> Tensor:

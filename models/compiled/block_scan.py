@@ -8,17 +8,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from orch.models.compiled.jit import jit
-from orch.models.compiled.large_blocks import apply_large, apply_large_back
+from orch.models.compiled.jit import inlined, jit
+from orch.models.compiled.large_blocks import add_large_products, apply_large, apply_large_back
 from orch.models.compiled.normalisation import KINDS, NONE, normalise, normalise_back, num_divisors
-from orch.models.compiled.small_blocks import apply_small, apply_small_back
+from orch.models.compiled.small_blocks import add_small_products, apply_small, apply_small_back
 from orch.models.recurrence.normalisation import Normalisation
 
-_LARGEST_SMALL_BLOCK, _FEW_BLOCKS = 8, 16
+_LARGEST_SMALL_BLOCK, _FEW_BLOCKS = 8, 8
+_SAMPLES_IN_TURN = 8
+"""Samples that take turns at every position, so that the processor works on one while another waits for a result."""
 
 
 def components_adjacent(b: int, n: int) -> bool:
-    """Return whether blocks are large enough, or so few, that a block's components should be adjacent."""
+    """Return whether blocks are so large, or so few, that a block's components should be adjacent."""
     return b > _LARGEST_SMALL_BLOCK or (b > 2 and n < _FEW_BLOCKS)
 
 
@@ -26,52 +28,61 @@ class BlockScan:
     """One pass over a batch: `forward`, then `backward` if states were kept."""
 
     def __init__(
-        self, table_KRbbn: Tensor, tokens_KBT: Tensor, h0_KH: Tensor, normalisation: Normalisation, every_step: bool,
+        self,
+        table_KRbbn: Tensor,
+        tokens_KBT: Tensor,
+        h0_KH: Tensor,
+        normalisation: Normalisation,
+        every_step: bool,
         additive_KRH: Tensor | None = None,
-    ):  # fmt: skip
-        b, n = table_KRbbn.shape[3:]
-        self._shape = table_KRbbn.shape
+    ):
+        K, _, b, _, n = self._shape = table_KRbbn.shape
         self._large = components_adjacent(b, n)
+        self._state = (n, b) if self._large else (b, n)
         self._tokens = tokens_KBT.contiguous().numpy()
         self._kind = KINDS[normalisation.kind]
         self._each = self._kind if every_step else NONE
-        self._state = (n, b) if self._large else (b, n)
-        if self._large:
-            self._rows = _array(table_KRbbn.permute(0, 1, 4, 2, 3))
-        else:
-            self._rows = _array(table_KRbbn)
+        self._rows = _array(table_KRbbn.permute(0, 1, 4, 2, 3) if self._large else table_KRbbn)
         self._h0 = self._enter(h0_KH)
-        K, R = table_KRbbn.shape[:2]
-        self._additive = np.empty((K, 0, *self._state), self._rows.dtype)
-        if additive_KRH is not None:
-            self._additive = self._enter(additive_KRH)
+        no_terms = np.empty((K, 0, *self._state), self._rows.dtype)
+        self._additive = no_terms if additive_KRH is None else self._enter(additive_KRH)
 
     def forward(self, keep: bool) -> Tensor:
         """Return the final states, (K, B, H). Keep what `backward` needs if asked to."""
         K, B, T = self._tokens.shape
-        dtype, divisors = self._rows.dtype, num_divisors(self._kind, self._shape[4])
-        self._states = np.empty((K, B, T + 1, *self._state) if keep else (1, 1, 2, *self._state), dtype)
-        self._divisors = np.empty((K, B, T, divisors) if keep else (1, 1, 1, divisors), dtype)
-        final = np.empty((K, B, *self._state), dtype)
+        divisors = num_divisors(self._kind, self._shape[4])
+        self._states = self._empty(*((K, B, T + 1) if keep else (1, _SAMPLES_IN_TURN, 2)), *self._state)
+        self._divisors = self._empty(*((K, B, T) if keep else (1, 1, 1)), divisors)
+        final, u = self._empty(K, B, *self._state), self._empty(*self._state)
         _forward(
-            self._rows, self._additive, self._tokens, self._h0, self._each, self._kind, self._large, keep,
-            np.empty_like(self._h0[0]), self._states, self._divisors, final,
-        )  # fmt: skip
+            *(self._rows, _flat(self._additive), self._tokens, _flat(self._h0), self._each, self._kind, self._large, keep),
+            *(u, _flat(u), self._states, _flat(self._states), self._divisors, _flat(final)),
+        )
         return self._leave(final)
 
     def backward(self, g_KBH: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
         """Return the gradients of the table, of h_0 and of the additive term."""
         back = _array(torch.from_numpy(self._rows).transpose(-1, -2)) if self._large else self._rows
+        K, B, T = self._tokens.shape
         g_rows, g_h0, g_additive = (np.zeros_like(x) for x in (self._rows, self._h0, self._additive))
+        gradients = self._empty(K, B, T, *self._state)
+        g, along = self._empty(_SAMPLES_IN_TURN, *self._state), np.empty_like(self._divisors[0, 0, 0])
         _backward(
-            back, self._additive, self._tokens, self._each, self._kind, self._large,
-            np.empty((2, *self._state), self._rows.dtype), np.empty_like(self._divisors[0, 0, 0]),
-            self._states, self._divisors, self._enter(g_KBH), g_rows, g_h0, g_additive,
-        )  # fmt: skip
+            *(back, self._tokens, self._each, self._kind, self._large, g, _flat(g), along),
+            *(_flat(self._states), self._divisors, _flat(self._enter(g_KBH)), gradients, _flat(gradients), _flat(g_h0)),
+        )
+        _sum_by_token(
+            *(self._tokens, self._large, self._states, gradients, _flat(gradients), np.zeros_like(g[0])),
+            *(np.empty((self._shape[1], B * T), np.int64), np.empty(self._shape[1], np.int64)),
+            *(g_rows, _flat(g_additive)),
+        )
         g_table = torch.from_numpy(g_rows)
         if self._large:
             g_table = g_table.permute(0, 1, 3, 4, 2)
-        return g_table, self._leave(g_h0), self._leave(g_additive) if self._additive.shape[1] else None
+        return g_table, self._leave(g_h0), self._leave(g_additive) if g_additive.size else None
+
+    def _empty(self, *shape: int) -> np.ndarray:
+        return np.empty(shape, self._rows.dtype)
 
     def _enter(self, x: Tensor) -> np.ndarray:
         """Return states as matrices, in the layout of the kernels."""
@@ -84,73 +95,118 @@ class BlockScan:
         return (states.transpose(-1, -2) if self._large else states).flatten(-2)
 
 
+def _flat(states: np.ndarray) -> np.ndarray:
+    """View states as vectors."""
+    return states.reshape(*states.shape[:-2], -1) if states.size else states.reshape(*states.shape[:-2], 0)
+
+
 def _array(x: Tensor) -> np.ndarray:
     array: np.ndarray = x.detach().contiguous().numpy()
     return array
 
 
 @jit
-def _forward(rows, additive, tokens, h0, each, last, large, keep, u, states, divisors, final):
+def _forward(rows, additive, tokens, h0, each, last, large, keep, u, flat_u, states, flat_states, divisors, final):
     """Scan forwards. `each` is the normalisation of every step, `last` that of a sample's last one."""
     num_trials, num_samples, num_positions = tokens.shape
     num_readable = rows.shape[1]
     for k in range(num_trials):
-        for s in range(num_samples):
-            its_states, its_divisors = states[k * keep, s * keep], divisors[k * keep, s * keep]
-            h = its_states[0]
-            _copy(h0[k], h)
+        for start in range(0, num_samples, _SAMPLES_IN_TURN):
+            stop = min(start + _SAMPLES_IN_TURN, num_samples)
+            place = 0 if keep else start
+            for s in range(start, stop):
+                _copy(h0[k], flat_states[k * keep, s - place, 0])
             for t in range(num_positions):
-                token = tokens[k, s, t]
-                if token >= num_readable:
-                    break
-                after = its_states[t + 1 if keep else (t + 1) % 2]
-                if large:
-                    apply_large(rows[k, token], h, u)
-                else:
-                    apply_small(rows[k, token], h, u)
-                if additive.shape[1] > 0:
-                    _add(additive[k, token], u)
-                ends = t + 1 == num_positions or tokens[k, s, t + 1] >= num_readable
-                normalise(u, after, last if ends else each, its_divisors[t * keep], large)
-                h = after
-            _copy(h, final[k, s])
+                before, after = (t, t + 1) if keep else (t % 2, (t + 1) % 2)
+                for s in range(start, stop):
+                    token = tokens[k, s, t]
+                    if token >= num_readable:
+                        continue
+                    h, new = states[k * keep, s - place, before], flat_states[k * keep, s - place, after]
+                    if large:
+                        apply_large(rows[k, token], h, u)
+                    else:
+                        apply_small(rows[k, token], h, u)
+                    if additive.shape[1] > 0:
+                        _add(additive[k, token], flat_u)
+                    ends = t + 1 == num_positions or tokens[k, s, t + 1] >= num_readable
+                    divided = divisors[k * keep, s * keep, t * keep]
+                    normalise(flat_u, new, last if ends else each, divided, large, len(u))
+                    if ends:
+                        _copy(new, final[k, s])
 
 
 @jit
 def _backward(
-    rows, additive, tokens, each, last, large, buffers, along, states, divisors, g_final, g_rows, g_h0, g_additive
+    rows, tokens, each, last, large, buffers, flat_buffers, along, states, divisors, g_final, gradients, flat_gradients, g_h0
 ):  # fmt: skip
+    """Scan backwards: write the gradient before each normalisation to `gradients`. `rows` are transposed if large."""
     num_trials, num_samples, num_positions = tokens.shape
     num_readable = rows.shape[1]
-    g, g_u = buffers[0], buffers[1]
     for k in range(num_trials):
+        for start in range(0, num_samples, _SAMPLES_IN_TURN):
+            stop = min(start + _SAMPLES_IN_TURN, num_samples)
+            for s in range(start, stop):
+                _copy(g_final[k, s], flat_buffers[s - start])
+            for t in range(num_positions - 1, -1, -1):
+                for s in range(start, stop):
+                    token = tokens[k, s, t]
+                    if token >= num_readable:
+                        continue
+                    ends = t + 1 == num_positions or tokens[k, s, t + 1] >= num_readable
+                    g, g_u = buffers[s - start], gradients[k, s, t]
+                    kind = last if ends else each
+                    normalise_back(
+                        flat_buffers[s - start], states[k, s, t + 1], kind, divisors[k, s, t], large, len(g), along,
+                        flat_gradients[k, s, t],
+                    )  # fmt: skip
+                    if large:
+                        apply_large_back(rows[k, token], g_u, g)
+                    else:
+                        apply_small_back(rows[k, token], g_u, g)
+            for s in range(start, stop):
+                _add(flat_buffers[s - start], g_h0[k])
+
+
+@jit
+def _sum_by_token(tokens, large, states, gradients, flat_gradients, nothing, places, counts, g_rows, g_additive):
+    """Sum the outer products of gradients and earlier states by token, four positions at a time."""
+    num_trials, num_samples, num_positions = tokens.shape
+    for k in range(num_trials):
+        for r in range(len(counts)):
+            counts[r] = 0
         for s in range(num_samples):
-            _copy(g_final[k, s], g)
-            length = 0
-            while length < num_positions and tokens[k, s, length] < num_readable:
-                length += 1
-            for t in range(length - 1, -1, -1):
+            for t in range(num_positions):
                 token = tokens[k, s, t]
-                kind = last if t == length - 1 else each
-                normalise_back(g, states[k, s, t + 1], kind, divisors[k, s, t], large, along, g_u)
-                if additive.shape[1] > 0:
-                    _add(g_u, g_additive[k, token])
+                if token < len(counts):
+                    places[token, counts[token]] = s * num_positions + t
+                    counts[token] += 1
+                    if g_additive.shape[1] > 0:
+                        _add(flat_gradients[k, s, t], g_additive[k, token])
+        for r in range(len(counts)):
+            for first in range(0, counts[r], 4):
+                s_0, t_0 = divmod(places[r, first], num_positions)
+                s_1, t_1 = divmod(places[r, min(first + 1, counts[r] - 1)], num_positions)
+                s_2, t_2 = divmod(places[r, min(first + 2, counts[r] - 1)], num_positions)
+                s_3, t_3 = divmod(places[r, min(first + 3, counts[r] - 1)], num_positions)
+                g_0 = gradients[k, s_0, t_0]
+                g_1 = gradients[k, s_1, t_1] if first + 1 < counts[r] else nothing
+                g_2 = gradients[k, s_2, t_2] if first + 2 < counts[r] else nothing
+                g_3 = gradients[k, s_3, t_3] if first + 3 < counts[r] else nothing
+                h_0, h_1, h_2, h_3 = states[k, s_0, t_0], states[k, s_1, t_1], states[k, s_2, t_2], states[k, s_3, t_3]
                 if large:
-                    apply_large_back(rows[k, token], states[k, s, t], g_u, g, g_rows[k, token])
+                    add_large_products(g_0, g_1, g_2, g_3, h_0, h_1, h_2, h_3, g_rows[k, r])
                 else:
-                    apply_small_back(rows[k, token], states[k, s, t], g_u, g, g_rows[k, token])
-            _add(g, g_h0[k])
+                    add_small_products(g_0, g_1, g_2, g_3, h_0, h_1, h_2, h_3, g_rows[k, r])
 
 
-@jit
+@inlined
 def _copy(x, to):
-    flat, flat_to = x.reshape(-1), to.reshape(-1)
-    for m in range(len(flat)):
-        flat_to[m] = flat[m]
+    for m in range(len(x)):
+        to[m] = x[m]
 
 
-@jit
+@inlined
 def _add(x, to):
-    flat, flat_to = x.reshape(-1), to.reshape(-1)
-    for m in range(len(flat)):
-        flat_to[m] += flat[m]
+    for m in range(len(x)):
+        to[m] += x[m]

@@ -42,7 +42,16 @@ if _FOLDER is not None and not numba.config.CACHE_DIR:
 
 def jit(function: Kernel) -> Kernel:
     """Compile a function at its first call. Indices are not checked, and division by zero gives infinity."""
+    return _compile(function)
+
+
+def inlined(function: Kernel) -> Kernel:
+    """Compile a short function into those that call it."""
+    return _compile(function, forceinline=True)
+
+
+def _compile(function: Kernel, **more: bool) -> Kernel:
     # A kernel is given all its memory. So numba need not count references to it, which takes longer than a short row.
-    options = {"fastmath": REORDER, "error_model": "numpy", "nogil": True, "_nrt": False}
+    options = {"fastmath": REORDER, "error_model": "numpy", "nogil": True, "_nrt": False} | more
     compiled: Kernel = numba.njit(cache=_FOLDER is not None, **options)(function)
     return compiled

@@ -1,13 +1,14 @@
 """Compiled division of a state by its size, and the gradient of that division. Its twin is `recurrence/normalisation.py`.
 
-Kinds are numbers here. A state is a matrix of components by blocks, or of blocks by components if `across` is true.
+Kinds are numbers here. A state is a matrix of `num_rows` rows, one after the other: of components by blocks, or of
+blocks by components if `across` is true.
 """
 
 import math
 
 import numpy as np
 
-from orch.models.compiled.jit import jit
+from orch.models.compiled.jit import inlined, jit
 
 NONE, UNIT, RMS, BLOCK = range(4)
 KINDS = {"none": NONE, "unit": UNIT, "rms": RMS, "block": BLOCK}
@@ -20,69 +21,68 @@ def num_divisors(kind: int, num_blocks: int) -> int:
 
 
 @jit
-def normalise(u, y, kind, divisors, across):
+def normalise(u, y, kind, divisors, across, num_rows):
     """Write the normalised state `u` to `y`, and what it was divided by to `divisors`."""
+    length = len(u) // num_rows
     if kind == NONE:
-        for i in range(len(u)):
-            row, to = u[i], y[i]
-            for m in range(len(row)):
-                to[m] = row[m]
-    elif kind == BLOCK and across:
-        for i in range(len(u)):
-            divisors[i] = _divide(u[i], y[i], _sum_of_squares(u[i]))
-    elif kind == BLOCK:
-        for m in range(len(divisors)):
+        for m in range(len(u)):
+            y[m] = u[m]
+    elif kind != BLOCK:
+        square = _sum_of_squares(u)
+        divisors[0] = _divide(u, y, square / len(u) if kind == RMS else square)
+    elif across:
+        for i in range(num_rows):
+            row = u[i * length : (i + 1) * length]
+            divisors[i] = _divide(row, y[i * length : (i + 1) * length], _sum_of_squares(row))
+    else:
+        for m in range(length):
             divisors[m] = 0
-        for i in range(len(u)):
-            row = u[i]
-            for m in range(len(row)):
+        for i in range(num_rows):
+            row = u[i * length : (i + 1) * length]
+            for m in range(length):
                 divisors[m] += row[m] * row[m]
-        for m in range(len(divisors)):
+        for m in range(length):
             divisors[m] = _positive(math.sqrt(divisors[m]))
-        for i in range(len(u)):
-            row, to = u[i], y[i]
-            for m in range(len(row)):
+        for i in range(num_rows):
+            row, to = u[i * length : (i + 1) * length], y[i * length : (i + 1) * length]
+            for m in range(length):
                 to[m] = row[m] / divisors[m]
-    else:
-        flat, flat_y = u.reshape(-1), y.reshape(-1)
-        square = _sum_of_squares(flat)
-        divisors[0] = _divide(flat, flat_y, square / len(flat) if kind == RMS else square)
 
 
 @jit
-def normalise_back(g, y, kind, divisors, across, along, out):
+def normalise_back(g, y, kind, divisors, across, num_rows, along, out):
     """Write the gradient at u to `out`, given the gradient at y = u / divisors. `along` is memory like `divisors`."""
+    length = len(g) // num_rows
     if kind == NONE:
-        for i in range(len(g)):
-            row, to = g[i], out[i]
-            for m in range(len(row)):
-                to[m] = row[m]
-    elif kind == BLOCK and across:
-        for i in range(len(g)):
-            _remove_along(g[i], y[i], 1.0, divisors[i], out[i])
-    elif kind == BLOCK:
-        for m in range(len(along)):
-            along[m] = 0
-        for i in range(len(g)):
-            row, state = g[i], y[i]
-            for m in range(len(row)):
-                along[m] += row[m] * state[m]
-        for i in range(len(g)):
-            row, state, to = g[i], y[i], out[i]
-            for m in range(len(row)):
-                to[m] = (row[m] - state[m] * along[m]) / divisors[m]
+        for m in range(len(g)):
+            out[m] = g[m]
+    elif kind != BLOCK:
+        _remove_along(g, y, 1.0 / len(g) if kind == RMS else 1.0, divisors[0], out)
+    elif across:
+        for i in range(num_rows):
+            start, stop = i * length, (i + 1) * length
+            _remove_along(g[start:stop], y[start:stop], 1.0, divisors[i], out[start:stop])
     else:
-        flat = g.reshape(-1)
-        _remove_along(flat, y.reshape(-1), 1.0 / len(flat) if kind == RMS else 1.0, divisors[0], out.reshape(-1))
+        for m in range(length):
+            along[m] = 0
+        for i in range(num_rows):
+            row, state = g[i * length : (i + 1) * length], y[i * length : (i + 1) * length]
+            for m in range(length):
+                along[m] += row[m] * state[m]
+        for i in range(num_rows):
+            start, stop = i * length, (i + 1) * length
+            row, state, to = g[start:stop], y[start:stop], out[start:stop]
+            for m in range(length):
+                to[m] = (row[m] - state[m] * along[m]) / divisors[m]
 
 
-@jit
+@inlined
 def _positive(size):
     # Written so that NaN stays NaN.
     return _TINY if size < _TINY else size
 
 
-@jit
+@inlined
 def _sum_of_squares(u):
     total = u[0] * u[0]
     for m in range(1, len(u)):
@@ -90,7 +90,7 @@ def _sum_of_squares(u):
     return total
 
 
-@jit
+@inlined
 def _divide(u, y, square):
     divisor = _positive(math.sqrt(square))
     factor = u.dtype.type(1 / divisor)
@@ -99,7 +99,7 @@ def _divide(u, y, square):
     return divisor
 
 
-@jit
+@inlined
 def _remove_along(g, y, share, divisor, out):
     along = g[0] * y[0]
     for m in range(1, len(g)):
