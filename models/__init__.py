@@ -14,11 +14,14 @@ from types import MappingProxyType
 
 from orch.models.config import ModelConfig, Vocabulary
 
+_SHARED = ("compiled", "recurrence")
+"""Folders of code that several models share."""
+
 
 def _discover() -> Mapping[str, type[ModelConfig]]:
     registry = {}
     for module in pkgutil.iter_modules(__path__):
-        if module.ispkg and module.name != "recurrence":
+        if module.ispkg and module.name not in _SHARED:
             config = importlib.import_module(f"{__name__}.{module.name}.config").Config
             registry[module.name] = config
     return MappingProxyType(registry)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 from orch.core.errors import InvalidSettings
 from orch.core.settings import setting
+from orch.models.kernel import PLAIN, choose_kernel
 from orch.models.look import Look
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ class ModelConfig:
     holds_positions: ClassVar[bool] = True
     """True if it keeps every position of a sequence in memory, and not only a state: it is evaluated on fewer samples
     at once."""
+    compiled: ClassVar[bool] = False
+    """True if the network also has compiled kernels, which run on CPUs."""
     slow: ClassVar[bool] = False
     """True if it takes many times as long as other models of its width: small scales train fewer trials of it."""
     title: ClassVar[str] = ""
@@ -84,9 +87,10 @@ class ModelConfig:
         """Description of this variant among those of its model, for listings."""
         return ""
 
-    def kernel_name(self, device: str) -> str | None:
-        """Implementation that runs on `device`, to be recorded with results; None for a model that has only one."""
-        return None
+    def kernel_name(self, device: str) -> str:
+        """Return the implementation that trains new trials on `device`, to be recorded with their results."""
+        # Not inherited: a model derived from this one may have another network.
+        return choose_kernel(device) if vars(type(self)).get("compiled") else PLAIN
 
     @property
     def max_tokens(self) -> int | None:

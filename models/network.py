@@ -4,17 +4,22 @@ import functools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
 
 from orch.core.errors import InvalidSettings
 from orch.models.config import BilinearFamilyConfig, ModelConfig, Vocabulary
+from orch.models.kernel import COMPILED, PLAIN
 from orch.models.recurrence import Normalisation
 from orch.models.stacking import NUM_TRIED, Stacking, decide_stacking, stacked_call
 from orch.models.token_table import Scratch, token_table
 from orch.models.wrapped_module import State, WrappedModule
+
+if TYPE_CHECKING:
+    from orch.models.compiled.gates import GatedScan
+    from orch.models.compiled.transitions import CompiledScan
 
 M = TypeVar("M", bound=nn.Module)
 
@@ -30,6 +35,7 @@ class Network(nn.Module):
         self.config = config
         self.vocabulary = vocabulary
         self.names = list(members[0])
+        self.kernel = PLAIN
         self.scratch: Scratch | None = None
         self.noise_seed: Callable[[int], int] = lambda trial: 0
         """Seed of the random numbers, such as those of dropout, that a trial draws in the coming training step."""
@@ -61,6 +67,18 @@ class Network(nn.Module):
         """Return whether a tensor of the state is a parameter. If not, it is a buffer, such as a running mean."""
         return True
 
+    def compiled_gradients(self, tokens_KBT: Tensor, target_KB: Tensor) -> tuple[Tensor, State]:
+        """Return each trial's mean loss (K) and its gradient by parameter, from compiled kernels.
+
+        Only a network whose settings say `compiled` has them. Autograd takes no part.
+        """
+        raise NotImplementedError
+
+    @property
+    def answers_compiled(self) -> bool:
+        """Whether `forward` runs the compiled kernels: autograd cannot see through them."""
+        return self.kernel == COMPILED and not torch.is_grad_enabled()
+
     def __getitem__(self, name: str) -> Tensor:
         """Return the stacked parameter of this name."""
         return cast(Tensor, self._parameters[_attribute(name)])
@@ -81,6 +99,10 @@ class Network(nn.Module):
     def member(self, trial: int) -> State:
         """Return one trial's parameters, as views."""
         return {name: self[name].detach()[trial] for name in self.names}
+
+    def with_unread_rows(self, g_KRD: Tensor) -> Tensor:
+        """Return the gradient of the embedding, which is zero for tokens that are never read."""
+        return nn.functional.pad(g_KRD, (0, 0, 0, self.vocabulary.size - self.vocabulary.readable))
 
     def head(self, h_KBH: Tensor) -> Tensor:
         """Apply the linear head to states."""
@@ -149,13 +171,49 @@ class BilinearFamily(Network):
         raise NotImplementedError
 
     def forward(self, tokens_KBT: Tensor, end_KB: Tensor) -> Tensor:
+        x_KRD = self["embedding"][:, : self.vocabulary.readable]
+        if self.answers_compiled:
+            return self.head(self._compiled_scan(x_KRD, tokens_KBT).forward(keep=False))
+        normalisation, every_step = self._normalisation()
+        each = normalisation if every_step else Normalisation("none", self.config.state_block)
+        h_KBH = self.scan(x_KRD, tokens_KBT, each, self._additive(x_KRD))
+        return self.head(h_KBH if every_step else normalisation(h_KBH))
+
+    def _normalisation(self) -> tuple[Normalisation, bool]:
+        """Return the normalisation, and whether it applies at every step or only at the last."""
         config = self.config
         kind, _, final = (config.train_normalisation if self.training else config.eval_normalisation).partition("-")
-        normalisation = Normalisation(kind, config.state_block)
-        each_step = Normalisation("none", config.state_block) if final else normalisation
+        return Normalisation(kind, config.state_block), not final
+
+    def compiled_scan(self, x_KRD: Tensor, tokens_KBT: Tensor, *options: Any) -> "CompiledScan":
+        """Return the compiled recurrence over a batch. `options` are h_0, the normalisation and the additive term."""
+        raise NotImplementedError
+
+    def _compiled_scan(self, x_KRD: Tensor, tokens_KBT: Tensor) -> "CompiledScan":
+        options = self["initial_state"], *self._normalisation(), self._additive(x_KRD)
+        return self.compiled_scan(x_KRD, tokens_KBT, *options)
+
+    @torch.no_grad()
+    def compiled_gradients(self, tokens_KBT: Tensor, target_KB: Tensor) -> tuple[Tensor, State]:
+        from orch.models.compiled.head import head_loss
+
         x_KRD = self["embedding"][:, : self.vocabulary.readable]
-        h_KBH = self.scan(x_KRD, tokens_KBT, each_step, self._additive(x_KRD))
-        return self.head(normalisation(h_KBH) if final else h_KBH)
+        frozen = self.config.frozen
+        scan = self._compiled_scan(x_KRD, tokens_KBT)
+        h_KBH = scan.forward(keep=not frozen)
+        loss_K, g_KBH, g_weight, g_bias = head_loss(self["head.weight"], self["head.bias"], h_KBH, target_KB)
+        gradients = {"head.weight": g_weight, "head.bias": g_bias}
+        if frozen:
+            return loss_K, gradients
+        g_x, g_h0, g_additive, parameters = scan.backward(g_KBH)
+        gradients |= parameters | {"initial_state": g_h0}
+        if g_additive is not None:
+            if "input" in self.config.additive:
+                gradients["additive.input"] = torch.bmm(g_additive.transpose(1, 2), x_KRD)
+                g_x = g_x + torch.bmm(g_additive, self["additive.input"])
+            if "constant" in self.config.additive:
+                gradients["additive.constant"] = g_additive.sum(1)
+        return loss_K, gradients | {"embedding": self.with_unread_rows(g_x)}
 
     def _additive(self, x_KRD: Tensor) -> Tensor | None:
         additive = None
@@ -176,6 +234,33 @@ class TokenRNN(Network):
         return {
             name: normal(shape, 1.0, generator) if name == "embedding" else uniform(shape, bound, generator)
             for name, shape in config.shapes(vocabulary).items()
+        }
+
+    def compiled_scan(self, tokens_KBT: Tensor) -> "GatedScan":
+        """Return the compiled recurrence over a batch."""
+        from orch.models.compiled.gates import GatedScan
+
+        return GatedScan(self.input_table(), self["recurrence.weight_hh"], tokens_KBT)
+
+    @torch.no_grad()
+    def compiled_gradients(self, tokens_KBT: Tensor, target_KB: Tensor) -> tuple[Tensor, State]:
+        from orch.models.compiled.head import head_loss
+
+        scan = self.compiled_scan(tokens_KBT)
+        loss_K, g_KBH, g_weight, g_bias = head_loss(
+            self["head.weight"], self["head.bias"], scan.forward(keep=True), target_KB
+        )
+        g_input_KRG, g_hidden = scan.backward(g_KBH)
+        weight_ih, x_KRD = self["recurrence.weight_ih"], self["embedding"][:, : self.vocabulary.readable]
+        g_bias_KG = g_input_KRG.sum(1)
+        return loss_K, {
+            "embedding": self.with_unread_rows(torch.bmm(g_input_KRG, weight_ih)),
+            "recurrence.weight_ih": torch.bmm(g_input_KRG.transpose(1, 2), x_KRD),
+            "recurrence.weight_hh": g_hidden,
+            "recurrence.bias_ih": g_bias_KG,
+            "recurrence.bias_hh": g_bias_KG,
+            "head.weight": g_weight,
+            "head.bias": g_bias,
         }
 
     def input_table(self) -> Tensor:

@@ -10,6 +10,7 @@ from orch.models.look import Look
 class Config(BilinearFamilyConfig):
     name = "bilinear"
     revision = 3
+    compiled = True
     about = "h' = A(x) h, with A(x) any matrix linear in the input"
     title = "Bilinear"
     looks = {"": Look("#000000", "o")}

@@ -3,11 +3,16 @@
 (A_x^(block))_ij = sum_k W^(block)_ijk x_k
 """
 
+from typing import TYPE_CHECKING, Any
+
 from torch import Tensor
 
 from orch.models.network import BilinearFamily
 from orch.models.recurrence import Normalisation, block_scan
 from orch.models.token_table import token_table
+
+if TYPE_CHECKING:
+    from orch.models.compiled.transitions import CompiledScan
 
 
 class Network(BilinearFamily):
@@ -16,3 +21,8 @@ class Network(BilinearFamily):
     ) -> Tensor:
         table_KRbbn = token_table(self["recurrence.transition"], x_KRD, self.scratch)
         return block_scan(table_KRbbn, tokens_KBT, self["initial_state"], normalisation, additive_KRH)
+
+    def compiled_scan(self, x_KRD: Tensor, tokens_KBT: Tensor, *options: Any) -> "CompiledScan":
+        from orch.models.compiled.transitions import WeightedBlocks, TableScan
+
+        return TableScan(WeightedBlocks(self["recurrence.transition"], x_KRD), tokens_KBT, *options)

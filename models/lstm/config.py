@@ -10,6 +10,7 @@ from orch.models.look import Look
 class Config(TokenRNNConfig):
     name = "lstm"
     revision = 2
+    compiled = True
     num_gates = 4
     about = "gated recurrence, torch.nn.LSTM's parameters"
     title = "LSTM"

@@ -11,4 +11,6 @@ from orch.models.recurrence import elman_scan
 
 class Network(TokenRNN):
     def forward(self, tokens_KBT: Tensor, end_KB: Tensor) -> Tensor:
+        if self.answers_compiled:
+            return self.head(self.compiled_scan(tokens_KBT).forward(keep=False))
         return self.head(elman_scan(self.input_table(), self["recurrence.weight_hh"], tokens_KBT))

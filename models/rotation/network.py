@@ -3,12 +3,17 @@
 A_x = diag(R_2(theta_1(x)), ..., R_2(theta_{H/2}(x))),   theta(x) = W x
 """
 
+from typing import TYPE_CHECKING, Any
+
 import torch
 from torch import Tensor
 
 from orch.models.network import BilinearFamily
 from orch.models.recurrence import Normalisation, block_scan
 from orch.models.token_table import token_table
+
+if TYPE_CHECKING:
+    from orch.models.compiled.transitions import CompiledScan
 
 
 class Network(BilinearFamily):
@@ -23,3 +28,8 @@ class Network(BilinearFamily):
         cos, sin = theta_KRn.cos(), theta_KRn.sin()
         table_KRbbn = torch.unflatten(torch.stack([cos, -sin, sin, cos], dim=2), 2, (2, 2))
         return block_scan(table_KRbbn, tokens_KBT, self["initial_state"], normalisation, additive_KRH)
+
+    def compiled_scan(self, x_KRD: Tensor, tokens_KBT: Tensor, *options: Any) -> "CompiledScan":
+        from orch.models.compiled.transitions import Rotations, TableScan
+
+        return TableScan(Rotations(self["recurrence.angle"], x_KRD), tokens_KBT, *options)

@@ -17,6 +17,7 @@ from torch import Tensor
 from orch.core.atomic_write import write_atomically
 from orch.core.errors import DamagedFile
 from orch.core.safetensors_header import orch_header
+from orch.models.kernel import PLAIN
 from orch.models.network import Network
 from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
 from orch.sweeps.result import CurvePoint, Result
@@ -71,6 +72,7 @@ def snapshot_bytes(snapshot: Snapshot) -> bytes:
         "step": snapshot.step,
         "seconds": snapshot.seconds,
         "curve": [asdict(point) for point in snapshot.curve],
+        "kernel": snapshot.kernel,
     }
     return _encode(tensors, header)
 
@@ -88,6 +90,7 @@ def parse_snapshot(data: bytes, name: str, definitions: Definitions = BUILT_IN_D
             step=header["step"],
             seconds=header["seconds"],
             curve=[CurvePoint(**point) for point in header["curve"]],
+            kernel=header.get("kernel", PLAIN),  # absent in checkpoints from before there were others
             **states,
         )
     except (ValueError, KeyError, TypeError) as error:

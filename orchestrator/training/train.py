@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import torch
 
 from orch.core.errors import InvalidSettings
+from orch.models.kernel import COMPILED, PLAIN, compiler_found
 from orch.models.network import Network, State
 from orch.sweeps.result import CurvePoint, Result, StopReason
 from orch.sweeps.trial import Trial
@@ -45,6 +46,8 @@ class Snapshot:
     """Adam's first moments; empty before the first step."""
     second: State
     """Adam's second moments; empty before the first step."""
+    kernel: str = PLAIN
+    """Implementation of the model's arithmetic that the trial began with: see `orch.models.kernel`."""
 
 
 class Training:
@@ -53,7 +56,8 @@ class Training:
     def __init__(self, trials: Sequence[Trial], device: torch.device | str = "cpu"):
         for trial in trials:
             trial.check()
-        self._start([_initial_snapshot(trial) for trial in trials], device)
+        kernel = trials[0].model.kernel_name(str(device))
+        self._start([_initial_snapshot(trial, kernel) for trial in trials], device)
 
     @classmethod
     def resume(cls, snapshots: Sequence[Snapshot], device: torch.device | str = "cpu") -> "Training":
@@ -67,6 +71,7 @@ class Training:
         if len({each.trial.stackable() for each in snapshots}) != 1:
             raise InvalidSettings(["trials in one pack may differ only in learning rate and seeds: train these alone"])
         self.device = torch.device(device)
+        self.kernel = _usable_kernel(snapshots, self.device)
         # TF32 keeps three digits of a matrix product, and a recurrence multiplies its errors for 500 steps.
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
         # glibc returns large freed blocks to the system, and a pack would have them mapped again at every step. Once it
@@ -85,6 +90,7 @@ class Training:
         kind = first.model.network()
         parameters = [each.parameters for each in snapshots]
         self.network: Network = kind(first.model, first.vocabulary, parameters).to(self.device)
+        self.network.kernel = self.kernel
         self.network.reuse_gradient_memory()
         self.network.noise_seed = self._noise_seed
         self._trained = self.network.trained_names
@@ -128,8 +134,13 @@ class Training:
 
     def _train_step(self) -> None:
         tokens_KBT, end_KB, target_KB = self._data.batch(self.step)
-        loss_K = per_trial_loss(self.network(tokens_KBT, end_KB), target_KB).mean(1)
-        self._adam.update(torch.autograd.grad(loss_K.sum(), self._parameters))
+        if self.kernel == COMPILED:
+            loss_K, by_name = self.network.compiled_gradients(tokens_KBT, target_KB)
+            gradients: Sequence[torch.Tensor] = [by_name[name] for name in self._trained]
+        else:
+            loss_K = per_trial_loss(self.network(tokens_KBT, end_KB), target_KB).mean(1)
+            gradients = torch.autograd.grad(loss_K.sum(), self._parameters)
+        self._adam.update(gradients)
         self._losses_KS[:, self.step % self._losses_KS.shape[1]] = loss_K.detach()
         self.step += 1
 
@@ -175,6 +186,7 @@ class Training:
         if len(stop_reasons) < len(self.members):
             parameters = [network.member(position) for position in stop_reasons]
             network = type(network)(trial.model, trial.vocabulary, parameters)
+            network.kernel = self.kernel
         scores = {length: evaluate(network, self._sets.of_length(length)) for length in trial.tested_lengths}
         normalise = trial.task.normalise
         best_guess = {length: normalise(majority(trial.task, length)) for length in trial.tested_lengths}
@@ -218,14 +230,32 @@ class Training:
             parameters={name: tensor.clone() for name, tensor in self.network.member(position).items()},
             first=copies(self._adam.first),
             second=copies(self._adam.second),
+            kernel=self.kernel,
         )
 
 
-def _initial_snapshot(trial: Trial) -> Snapshot:
+def _initial_snapshot(trial: Trial, kernel: str) -> Snapshot:
     """Return a trial before its first step, with parameters drawn from its seed."""
     generator = torch.Generator().manual_seed(derive_seed("initialise", trial.init_seed))
     parameters = trial.model.network().fresh(trial.model, trial.vocabulary, generator)
-    return Snapshot(trial, step=0, seconds=0.0, curve=[], parameters=parameters, first={}, second={})
+    return Snapshot(trial, step=0, seconds=0.0, curve=[], parameters=parameters, first={}, second={}, kernel=kernel)
+
+
+def _usable_kernel(snapshots: Sequence[Snapshot], device: torch.device) -> str:
+    """Return the kernel that the trials began with. Compiled ones run only on a CPU; another device begins anew."""
+    kernels = {each.kernel for each in snapshots}
+    assert len(kernels) == 1, "only trials with the same kernel can share a stack"
+    kernel = kernels.pop()
+    if kernel == COMPILED and device.type != "cpu":
+        return PLAIN
+    if kernel == COMPILED and not compiler_found():
+        raise InvalidSettings(
+            [
+                "this trial began with compiled kernels, and numba cannot be imported here: install numba"
+                " (pip install numba), or delete the trial's checkpoint to train it anew"
+            ]
+        )
+    return kernel
 
 
 def train(trial: Trial, device: torch.device | str = "cpu", on_step: Callable[[int], None] | None = None) -> Result:

@@ -1,0 +1,57 @@
+"""Decorator that compiles a function with numba, and keeps the machine code in the user's cache folder."""
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+
+Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+
+REORDER = {"reassoc", "contract", "nsz"}
+"""Liberties that the compiler may take: sums in any order and fused multiply-adds. Infinities and NaN keep their meaning,
+because a diverged trial is recognised by them."""
+
+
+def cache_folder() -> Path | None:
+    """Return the folder for machine code, created if need be; None if no place is writable.
+
+    It is `$ORCH_KERNEL_CACHE`, else `orch/kernels` in the user's cache folder, else a folder for temporary files.
+    Several processes may use it at once: numba writes a file aside and renames it.
+    """
+    chosen = os.environ.get("ORCH_KERNEL_CACHE")
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    places = [Path(chosen)] if chosen else [caches / "orch", Path(tempfile.gettempdir()) / f"orch-{os.getuid()}"]
+    for place in places:
+        folder = place if chosen else place / "kernels"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            continue
+        if os.access(folder, os.W_OK):
+            return folder
+    return None
+
+
+_FOLDER = cache_folder()
+if _FOLDER is not None and not numba.config.CACHE_DIR:
+    numba.config.CACHE_DIR = str(_FOLDER)
+
+
+def jit(function: Kernel) -> Kernel:
+    """Compile a function at its first call. Indices are not checked, and division by zero gives infinity."""
+    return _compile(function)
+
+
+def inlined(function: Kernel) -> Kernel:
+    """Compile a short function into those that call it."""
+    return _compile(function, forceinline=True)
+
+
+def _compile(function: Kernel, **more: bool) -> Kernel:
+    # A kernel is given all its memory. So numba need not count references to it, which takes longer than a short row.
+    options = {"fastmath": REORDER, "error_model": "numpy", "nogil": True, "_nrt": False} | more
+    compiled: Kernel = numba.njit(cache=_FOLDER is not None, **options)(function)
+    return compiled

@@ -1,0 +1,44 @@
+"""The kernel of a trial: which implementation of its model's arithmetic runs. No torch.
+
+Kernels compute the same mathematics and differ in rounding. So a kernel is recorded with a result, like the device, and
+is not part of a trial's identity. A trial keeps its kernel when it is resumed.
+"""
+
+import functools
+import os
+
+from orch.core.errors import InvalidSettings
+
+PLAIN = "plain"
+"""Operations of PyTorch, one after the other: the implementation to read, which runs everywhere."""
+COMPILED = "compiled"
+"""Machine code for CPUs, made by numba: see `orch.models.compiled`."""
+
+VARIABLE = "ORCH_KERNEL"
+"""Environment variable that chooses the kernel of new trials: `plain` or `compiled`."""
+
+
+def choose_kernel(device: str) -> str:
+    """Return the kernel for new trials on `device`, of a model that has both: the compiled one where it can run."""
+    wanted = os.environ.get(VARIABLE)
+    if wanted not in (None, "", PLAIN, COMPILED):
+        raise InvalidSettings([f"{VARIABLE} is {wanted!r}: use {PLAIN} or {COMPILED}, or leave it out"])
+    if wanted == PLAIN or not device.startswith("cpu"):
+        return PLAIN
+    if compiler_found():
+        return COMPILED
+    if wanted == COMPILED:
+        raise InvalidSettings(
+            [f"{VARIABLE} is {COMPILED}, but numba cannot be imported: install numba, or leave it out"]
+        )
+    return PLAIN
+
+
+@functools.cache
+def compiler_found() -> bool:
+    """Return whether numba can be imported. A broken installation counts as none: everything runs without it."""
+    try:
+        import numba  # noqa: F401
+    except Exception:
+        return False
+    return True
