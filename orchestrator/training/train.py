@@ -4,12 +4,14 @@ A `Training` can stop after any step and be saved trial by trial. Each trial can
 in another pack, to the same numbers.
 """
 
+import functools
 import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import torch
+from torch import Tensor
 
 from orch.core.errors import InvalidSettings
 from orch.models.network import Network, State
@@ -17,8 +19,10 @@ from orch.sweeps.result import CurvePoint, Result, StopReason
 from orch.sweeps.trial import Trial
 from orch.tasks.sampling import Sampler, derive_seed, majority
 from orch.training.adam import StackedAdam
+from orch.training.capture import find_recorder
 from orch.training.data import training_data
 from orch.training.evaluation import EvaluationSets, evaluate, per_trial_loss
+from orch.training.static_step import StaticSteps
 
 _LARGEST_KEPT_BYTES = 31 << 20
 
@@ -80,6 +84,7 @@ class Training:
         self._stack(snapshots)
 
     def _stack(self, snapshots: Sequence[Snapshot]) -> None:
+        self._static: StaticSteps | None = None  # before the new stack needs memory
         trials = [each.trial for each in snapshots]
         first = trials[0]
         kind = first.model.network()
@@ -96,6 +101,14 @@ class Training:
                 self._adam.second[position].copy_(torch.stack([each.second[name] for each in snapshots]))
         self._data = training_data(trials, self._sampler)
         self._losses_KS = torch.zeros(len(trials), first.eval_every, device=self.device)
+        self._update = functools.partial(update, self.network, self._parameters, self._adam)
+        recorder = find_recorder(self.device)
+        self._static = StaticSteps(self._update, self._data, self._losses_KS, recorder) if recorder else None
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a user should know about how the present stack trains."""
+        return self._static.warnings if self._static else []
 
     @property
     def finished(self) -> bool:
@@ -121,10 +134,11 @@ class Training:
         return True
 
     def _train_step(self) -> None:
-        tokens_KBT, end_KB, target_KB = self._data.batch(self.step)
-        loss_K = per_trial_loss(self.network(tokens_KBT, end_KB), target_KB).mean(1)
-        self._adam.update(torch.autograd.grad(loss_K.sum(), self._parameters))
-        self._losses_KS[:, self.step % self._losses_KS.shape[1]] = loss_K.detach()
+        if self._static:
+            self._static.take(self.step)
+        else:
+            loss_K = self._update(*self._data.batch(self.step))
+            self._losses_KS[:, self.step % self._losses_KS.shape[1]] = loss_K
         self.step += 1
 
     def _validate(self, started: float) -> None:
@@ -213,6 +227,20 @@ class Training:
             first=copies(self._adam.first),
             second=copies(self._adam.second),
         )
+
+
+def update(
+    network: Network,
+    parameters: Sequence[Tensor],
+    optimiser: StackedAdam,
+    tokens_KBT: Tensor,
+    end_KB: Tensor,
+    target_KB: Tensor,
+) -> Tensor:
+    """Update the parameters on a batch, and return the loss of each trial before that."""
+    loss_K = per_trial_loss(network(tokens_KBT, end_KB), target_KB).mean(1)
+    optimiser.update(torch.autograd.grad(loss_K.sum(), parameters))
+    return loss_K.detach()
 
 
 def _initial_snapshot(trial: Trial) -> Snapshot:
