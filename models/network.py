@@ -67,6 +67,11 @@ class Network(nn.Module):
         """Return whether a tensor of the state is a parameter. If not, it is a buffer, such as a running mean."""
         return True
 
+    @property
+    def is_deterministic(self) -> bool:
+        """Whether a training step draws no random numbers, so that it can be recorded and replayed."""
+        return True
+
     def compiled_gradients(self, tokens_KBT: Tensor, target_KB: Tensor) -> tuple[Tensor, State]:
         """Return each trial's mean loss (K) and its gradient by parameter, from compiled kernels.
 
@@ -335,6 +340,10 @@ class PerTrial(Network):
 
     def is_parameter(self, name: str) -> bool:
         return name in self._module.parameters
+
+    @property
+    def is_deterministic(self) -> bool:
+        return False  # a user's module may have dropout
 
     def train(self, mode: bool = True) -> "PerTrial":
         self._module.module.train(mode)

@@ -4,12 +4,14 @@ A `Training` can stop after any step and be saved trial by trial. Each trial can
 in another pack, to the same numbers.
 """
 
+import functools
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
+from torch import Tensor
 
 from orch.core.errors import InvalidSettings
 from orch.models.kernel import COMPILED, PLAIN, compiler_found
@@ -18,8 +20,10 @@ from orch.sweeps.result import CurvePoint, Result, StopReason
 from orch.sweeps.trial import Trial
 from orch.tasks.sampling import Sampler, derive_seed, majority
 from orch.training.adam import StackedAdam
+from orch.training.capture import find_recorder
 from orch.training.data import training_data
 from orch.training.evaluation import EvaluationSets, evaluate, per_trial_loss
+from orch.training.static_step import StaticSteps
 
 _LARGEST_KEPT_BYTES = 31 << 20
 
@@ -85,6 +89,7 @@ class Training:
         self._stack(snapshots)
 
     def _stack(self, snapshots: Sequence[Snapshot]) -> None:
+        self._static: StaticSteps | None = None  # before the new stack needs memory
         trials = [each.trial for each in snapshots]
         first = trials[0]
         kind = first.model.network()
@@ -94,8 +99,8 @@ class Training:
         self.network.reuse_gradient_memory()
         self.network.noise_seed = self._noise_seed
         self._trained = self.network.trained_names
-        self._parameters = [self.network[name] for name in self._trained]
-        self._adam = StackedAdam(self._parameters, [trial.learning_rate for trial in trials])
+        trained = {name: self.network[name] for name in self._trained}
+        self._adam = StackedAdam(list(trained.values()), [trial.learning_rate for trial in trials])
         if self.step > 0:
             self._adam.set_step(self.step)
             for position, name in enumerate(self._trained):
@@ -103,6 +108,15 @@ class Training:
                 self._adam.second[position].copy_(torch.stack([each.second[name] for each in snapshots]))
         self._data = training_data(trials, self._sampler)
         self._losses_KS = torch.zeros(len(trials), first.eval_every, device=self.device)
+        self._update = functools.partial(update, self.network, trained, self._adam)
+        # A recording would draw the same random numbers at every step.
+        recorder = find_recorder(self.device) if self.network.is_deterministic else None
+        self._static = StaticSteps(self._update, self._data, self._losses_KS, recorder) if recorder else None
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a user should know about how the present stack trains."""
+        return self._static.warnings if self._static else []
 
     def _noise_seed(self, position: int) -> int:
         """Return the seed of the random numbers that a trial draws in the coming step."""
@@ -133,15 +147,11 @@ class Training:
         return True
 
     def _train_step(self) -> None:
-        tokens_KBT, end_KB, target_KB = self._data.batch(self.step)
-        if self.kernel == COMPILED:
-            loss_K, by_name = self.network.compiled_gradients(tokens_KBT, target_KB)
-            gradients: Sequence[torch.Tensor] = [by_name[name] for name in self._trained]
+        if self._static:
+            self._static.take(self.step)
         else:
-            loss_K = per_trial_loss(self.network(tokens_KBT, end_KB), target_KB).mean(1)
-            gradients = torch.autograd.grad(loss_K.sum(), self._parameters)
-        self._adam.update(gradients)
-        self._losses_KS[:, self.step % self._losses_KS.shape[1]] = loss_K.detach()
+            loss_K = self._update(*self._data.batch(self.step))
+            self._losses_KS[:, self.step % self._losses_KS.shape[1]] = loss_K
         self.step += 1
 
     def _validate(self, started: float) -> None:
@@ -232,6 +242,24 @@ class Training:
             second=copies(self._adam.second),
             kernel=self.kernel,
         )
+
+
+def update(
+    network: Network,
+    parameters: Mapping[str, Tensor],
+    optimiser: StackedAdam,
+    tokens_KBT: Tensor,
+    end_KB: Tensor,
+    target_KB: Tensor,
+) -> Tensor:
+    """Update the parameters on a batch, and return the loss of each trial before that."""
+    if network.kernel == COMPILED:
+        loss_K, gradients = network.compiled_gradients(tokens_KBT, target_KB)
+        optimiser.update([gradients[name] for name in parameters])
+    else:
+        loss_K = per_trial_loss(network(tokens_KBT, end_KB), target_KB).mean(1)
+        optimiser.update(torch.autograd.grad(loss_K.sum(), list(parameters.values())))
+    return loss_K.detach()
 
 
 def _initial_snapshot(trial: Trial, kernel: str) -> Snapshot:

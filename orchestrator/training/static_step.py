@@ -1,0 +1,88 @@
+"""A training step that can be recorded once and replayed, because its inputs and outputs stay where they are.
+
+The batches of a block of steps lie in one tensor on the device. A counter on the device says which of them is next, and
+another one where its losses go. So a step reads nothing from the host and returns nothing to it: to take the next step is
+to do the same operations again. The host writes to the device only between steps: a new block, and the counters with it.
+
+Shapes: S steps of a block, X rows (the tokens, the end and the target), K trials, B samples.
+"""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from orch.training.capture import Recorder, RecordedStep
+from orch.training.data import Block, TrainingData
+
+Update = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""Updates the parameters on a batch: tokens (K, B, T), end (K, B) and target (K, B). Returns the losses, (K)."""
+
+
+@dataclass
+class _Program:
+    """The step for batches of one size, and where it finds them."""
+
+    samples_SXKB: Tensor
+    step: RecordedStep
+
+
+class StaticSteps:
+    """The training steps of a stack of trials, recorded once for each size of batch."""
+
+    def __init__(self, update: Update, data: TrainingData, losses_KS: Tensor, recorder: Recorder):
+        """Write the losses of step s into column s of `losses_KS`, modulo the number of columns."""
+        self._update, self._data, self._losses_KS, self._recorder = update, data, losses_KS, recorder
+        self._counters = torch.zeros(2, dtype=torch.int64, device=losses_KS.device)
+        self._place, self._column = self._counters
+        self._programs: dict[torch.Size, _Program] = {}
+        self._program: _Program | None = None
+        self._end_of_block = 0
+
+    def take(self, step: int) -> None:
+        """Take this training step. Steps are taken in their order, from any first one."""
+        if self._program is None or step == self._end_of_block:
+            self._program = self._load(step)
+        elif step % self._losses_KS.shape[1] == 0:
+            self._column.zero_()
+        self._program.step()
+
+    @property
+    def warnings(self) -> list[str]:
+        """Reasons why steps could not be recorded and run one operation at a time."""
+        return [text for program in self._programs.values() for text in program.step.warnings]
+
+    def _load(self, step: int) -> _Program:
+        """Put the block of this step and the counters in their places."""
+        block = self._data.block(step)
+        S, K, B, T = block.tokens_SKBT.shape
+        if block.tokens_SKBT.shape not in self._programs:
+            samples_SXKB = block.tokens_SKBT.new_empty(S, T + 2, K, B)
+            # Not a method: a cycle of references would keep a graph's memory until Python looks for cycles.
+            take = functools.partial(_take_step, self._update, samples_SXKB, self._counters, self._losses_KS)
+            self._programs[block.tokens_SKBT.shape] = _Program(samples_SXKB, RecordedStep(take, self._recorder))
+        program = self._programs[block.tokens_SKBT.shape]
+        _copy_block(block, program.samples_SXKB)
+        self._place.fill_(step - block.first)
+        self._column.fill_(step % self._losses_KS.shape[1])
+        self._end_of_block = block.first + S
+        return program
+
+
+def _take_step(update: Update, samples_SXKB: Tensor, counters: Tensor, losses_KS: Tensor) -> None:
+    """Take the step that the counters point to, and advance them."""
+    place, column = counters.split(1)
+    samples_XKB = samples_SXKB.index_select(0, place)[0]
+    # Time comes first in memory, as recurrences read it; the end and the target are contiguous.
+    tokens_KBT = samples_XKB[:-2].permute(1, 2, 0)
+    loss_K = update(tokens_KBT, samples_XKB[-2], samples_XKB[-1])
+    losses_KS.index_copy_(1, column, loss_K[:, None])
+    counters.add_(1)
+
+
+def _copy_block(block: Block, samples_SXKB: Tensor) -> None:
+    samples_SXKB[:, :-2].copy_(block.tokens_SKBT.permute(0, 3, 1, 2))
+    samples_SXKB[:, -2].copy_(block.end_SKB)
+    samples_SXKB[:, -1].copy_(block.target_SKB)
