@@ -45,8 +45,8 @@ def keep(files: tuple[str, ...], yes: bool, store: str) -> None:
     before, after = (num_counted(trials, opened, chosen) for chosen in ((), revisions))
     if after <= before:
         raise OrchError(
-            f"no more trials would count with the earlier results ({after:,}) than count now ({before:,}): run orch sweep, or"
-            " withdraw the earlier ones with orch discard --before-edit"
+            f"no more trials would count with the earlier results ({after:,}) than count now ({before:,}): run orch"
+            " sweep, or withdraw the earlier ones with orch discard --before-edit"
         )
     click.echo(sentence(describe_edits(earlier, opened)))
     if not yes:

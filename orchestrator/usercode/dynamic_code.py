@@ -10,10 +10,11 @@ _WORDS = {
     "__code__", "__dict__", "__globals__", "__init_subclass__", "__set_name__", "__subclasses__", "import_module",
     "importlib", "sys.modules",
 }  # fmt: skip
-_CHANGING = {
+CHANGING = {
     "add", "append", "clear", "discard", "extend", "insert", "pop", "popitem", "register", "remove", "setdefault",
     "update",
 }  # fmt: skip
+"""Methods that change the object they are called on."""
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
@@ -62,7 +63,7 @@ def _changed(node: ast.AST) -> ast.expr | None:
     if isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load):
         return node.value
     if isinstance(node, ast.Call):
-        if isinstance(node.func, ast.Attribute) and node.func.attr in _CHANGING:
+        if isinstance(node.func, ast.Attribute) and node.func.attr in CHANGING:
             return node.func.value
         if isinstance(node.func, ast.Name) and node.func.id in ("setattr", "delattr") and node.args:
             return node.args[0]

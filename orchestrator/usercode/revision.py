@@ -15,7 +15,6 @@ Annotations count where they can decide something: those of fields in a class, o
 decorator that may read them, and all of them if the code reads annotations itself.
 """
 
-import ast
 import functools
 import hashlib
 import json
@@ -23,7 +22,8 @@ from collections.abc import Iterable, Iterator
 
 from orch.usercode.code import UserCode
 from orch.usercode.dynamic_code import is_dynamic
-from orch.usercode.statements import SourceFile, SourceFiles, Statement, root_name
+from orch.usercode.registration import may_register
+from orch.usercode.statements import SourceFile, SourceFiles, Statement
 from orch.usercode.syntax import SiblingImport
 
 BITS = 48
@@ -158,6 +158,12 @@ class Uses:
                 found += self._everything(other, seen)
         return found
 
+    def _has_effects(self, statement: Statement) -> bool:
+        def bound(at: Statement, name: str) -> list[Statement]:
+            return self._bound(at.file, name)
+
+        return self._files.has_effects(statement) or (not statement.asks and may_register(statement, bound))
+
     def _effects_of(self, file: SourceFile, seen: set[str]) -> Iterator[Statement]:
         """Yield the statements with effects that run when a file is imported, in their order."""
         if file.file in seen:
@@ -170,19 +176,8 @@ class Uses:
                     yield from self._effects_of(module, seen)
                     if sibling.name == "*":
                         yield from self._everything(module, set())
-            if statement.sibling is None and (self._files.has_effects(statement) or self._registers(statement)):
+            if statement.sibling is None and self._has_effects(statement):
                 yield statement
-
-    def _registers(self, statement: Statement) -> bool:
-        """Return whether a user's decorator may put a definition into an object that other code reads."""
-        for decorator in getattr(statement.node, "decorator_list", ()):
-            bound = self._bound(statement.file, root_name(decorator))
-            if any(not each.outside for each in bound):
-                named = (each.id for each in ast.walk(decorator) if isinstance(each, ast.Name))
-                used = (each for name in named for each in self._bound(statement.file, name))
-                if any(not each.defines and not each.outside for each in used):
-                    return True
-        return False
 
 
 def unique(statements: Iterable[Statement]) -> list[Statement]:

@@ -272,6 +272,26 @@ def test_a_class_that_registers_itself_counts_for_the_class_that_reads_the_regis
 
 
 @pytest.mark.parametrize(
+    ("line", "counts"),
+    [
+        ("FIRST = ALL.pop()", True),
+        ("FIRST = take(ALL)", True),
+        ("FIRST = take(SIZE)", False),
+        ("FIRST = len(ALL)", False),
+        ("class First:\n    ALL.append(1)", True),
+        ("class First:\n    ALL[0] = 1", True),
+        ("class First:\n    size = ALL[0]", False),
+        ("def first(x=ALL.pop()): return x", True),
+        ("def first(): return sum(ALL)", False),
+    ],
+)
+def test_a_definition_that_may_change_a_shared_object_counts_for_all(line, counts):
+    text = "SIZE = 2 * 3\nALL = [1, 2]\ndef take(x): return x\nclass Model:\n    parts = ALL\n"
+    both = f"{line}\nclass Other:\n    def run(self): return FIRST, First, first\n"
+    assert changed(text, text + both) == counts
+
+
+@pytest.mark.parametrize(
     ("old", "new", "changes"),
     [
         ("return 2 * x", "return 3 * x", True),
@@ -296,6 +316,42 @@ def test_a_model_made_of_a_module_by_a_call_is_identified_by_both(old, new, chan
         revision(code(each), [("sweep.py", "net"), ("sweep.py", "Net")]) for each in (text, text.replace(old, new))
     )
     assert (before != after) == changes
+
+
+def test_a_class_made_by_a_call_has_the_code_of_what_it_wraps(files):
+    text = files.sweep.read_text()
+    made = """
+
+class Inner:
+    size = 1
+
+
+class Other:
+    size = 2
+
+
+def wrap(module, called):
+    parts = {"name": called, "wrapped": module, "__module__": module.__module__}
+    return dataclass(frozen=True, kw_only=True, slots=True)(type("Config", (Averaging,), parts))
+
+
+first = wrap(Inner, "first")
+second = wrap(Other, "second")
+both = [first, second]
+"""
+    files.sweep.write_text(text + made)
+
+    def found():
+        models = make_catalogue((UserCode.read(files.path),)).models
+        return [models[name].revision for name in ("first", "second", "averaging")]
+
+    before = found()
+    assert len(set(before)) == 3
+    files.edit("size = 1", "size = 3")
+    after = found()
+    assert [a == b for a, b in zip(before, after, strict=True)] == [False, True, True]
+    files.edit("0.1, generator", "0.2, generator", files.network)
+    assert not set(found()) & set(after), "all of them use the network"
 
 
 @pytest.mark.parametrize(
