@@ -121,6 +121,8 @@ def test_a_request_that_was_recorded_before_keeping_resumes_with_the_kept_result
     orch("keep", files.path, "--store", store.uri, "--yes")
     (resumed,) = recorded_requests(store)
     assert resumed.plan(store).counts["to_do"] == 0
+    (shown,) = json.loads(orch("status", "--store", store.uri, "--json").output)["sweeps"]
+    assert (shown["done"], shown["total"]) == (2, 2)
 
 
 def test_an_edit_of_model_and_task_names_both_and_both_are_kept(files, store):
