@@ -57,8 +57,14 @@ class Uses:
     def __init__(self, files: SourceFiles):
         self._files = files
         self._all = [each for each in files.training if each.sibling is None]
-        self._dynamic = any(map(is_dynamic, self._all))
+        users = {name: frozenset(self._users_names(file)) for name, file in files.files.items()}
+        self._dynamic = any(is_dynamic(each, users[each.file]) for each in self._all)
         self._effects = {name: list(self._effects_of(file, set())) for name, file in files.files.items()}
+
+    def _users_names(self, file: SourceFile) -> Iterator[str]:
+        """Yield the names that a file binds to something of the user's, also by an import in a function."""
+        yield from (name for name, by in file.bindings.items() if not all(each.outside for each in by))
+        yield from (each.bound for statement in file.statements for each in statement.form.imports)
 
     def bound_names(self) -> dict[str, set[str]]:
         """Return the names that each file binds itself, not by an import from another one."""

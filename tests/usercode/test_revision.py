@@ -239,6 +239,24 @@ def test_where_names_do_not_tell_what_is_used_every_statement_counts(line):
 
 
 @pytest.mark.parametrize(
+    "line",
+    [
+        "import torch\ndef f(x):\n    return torch.add(x, 1)",
+        "def f(x):\n    import torch\n    return torch.add(x, 1)",
+        "def f(x):\n    found = []\n    found.append(x)\n    return [found.pop() for _ in x]",
+        "class F:\n    def f(self, x):\n        self.x = x\n        self.p[0].size = 1\n        self.p.append(x)",
+        "def f(x):\n    def g(y):\n        x[y] = 1\n        x.add(y)\n    return g",
+        "def f(self):\n    setattr(self, 'x', 1)\n    return self.eval()",
+        "KNOWN = [1]\ndef f(x):\n    return KNOWN.index(x) + KNOWN[0]",
+        "from abc import ABCMeta\nclass F(metaclass=ABCMeta):\n    pass",
+    ],
+)
+def test_ordinary_code_leaves_other_classes_alone(line):
+    text = f"{line}\nclass Model:\n    pass\nclass Other:\n    y = 1\n"
+    assert not changed(text, text.replace("y = 1\n", "y = 2\n"))
+
+
+@pytest.mark.parametrize(
     ("text", "old", "new"),
     [
         ("from . import b\nclass Model:\n    x = getattr(b, 'y')\n", "y = 1", "y = 2"),
