@@ -256,6 +256,13 @@ def test_ordinary_code_leaves_other_classes_alone(line):
     assert not changed(text, text.replace("y = 1\n", "y = 2\n"))
 
 
+def test_the_variables_of_a_comprehension_are_no_use_of_another():
+    text = "ONE = [p for p in range(2)]\nTWO = [p for p in range(3)]\nclass Model:\n    parts = ONE\n"
+    assert not changed(text + "other = TWO\n", text.replace("range(3)", "range(4)") + "other = TWO\n")
+    assert changed(text, text.replace("range(2)", "range(4)"))
+    assert changed("[q := 1]\nclass Model:\n    x = q\n", "[q := 2]\nclass Model:\n    x = q\n")
+
+
 @pytest.mark.parametrize(
     ("text", "old", "new"),
     [
