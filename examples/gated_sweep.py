@@ -3,8 +3,8 @@
 With negative gates a diagonal recurrence learns parity at every length. Unlike a rotation it can also forget its
 state, as sums that are reset now and then require.
 
-You may edit `cells`: finished trials still count. After any other edit here or in the network's file, the model and the
-task count as new, and their trials run again.
+You may edit `cells`, comments and formatting: finished trials still count. After an edit of code that the model or the
+task uses, here or in the network's file, its trials run again, unless you say `orch keep`.
 """
 
 from collections.abc import Iterator

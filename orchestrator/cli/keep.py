@@ -21,6 +21,7 @@ def keep(files: tuple[str, ...], yes: bool, store: str) -> None:
     \b
     Example: orch keep my_sweep.py
     """
+    from orch.running.requests import record, recorded_requests
     from orch.store import Store
     from orch.usercode import UserSweep, read_sweeps
     from orch.usercode.earlier_results import (
@@ -31,7 +32,7 @@ def keep(files: tuple[str, ...], yes: bool, store: str) -> None:
         revisions_to_keep,
         sentence,
     )
-    from orch.usercode.kept import keep as record
+    from orch.usercode.kept import keep as record_decision
 
     opened = Store.open(store)
     names, catalogue = read_sweeps(_checked(files), opened)
@@ -45,15 +46,18 @@ def keep(files: tuple[str, ...], yes: bool, store: str) -> None:
     before, after = (num_counted(trials, opened, chosen) for chosen in ((), revisions))
     if after <= before:
         raise OrchError(
-            f"no more trials would count with the earlier results ({after:,}) than count now ({before:,}): run orch sweep, or"
-            " withdraw the earlier ones with orch discard --before-edit"
+            f"no more trials would count with the earlier results ({after:,}) than count now ({before:,}): run orch"
+            " sweep, or withdraw the earlier ones with orch discard --before-edit"
         )
     click.echo(sentence(describe_edits(earlier, opened)))
     if not yes:
         click.confirm(f"Count earlier results for the present code ({before:,} → {after:,} trials done)?", abort=True)
     for sweep in (catalogue.sweeps[name] for name in dict.fromkeys(names)):
         assert isinstance(sweep, UserSweep)
-        record(opened, sweep.code, revisions)
+        record_decision(opened, sweep.code, revisions)
+    for request in recorded_requests(opened):
+        if any(code.kept for code in request.code):
+            record(opened, request, request.plan(opened))  # so that orch status counts the same trials
     click.echo(f"{after:,} trials count as done for the present code, {before:,} did before")
 
 

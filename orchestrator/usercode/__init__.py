@@ -1,7 +1,8 @@
 """User-defined sweeps, models and tasks: `orch sweep my_sweep.py`.
 
 The text of the file is sent to the workers, which need no copy of the file, and is stored with the results. The
-hash of the text is the revision of the models and tasks that it defines.
+revision of a model or task is a hash of the code that it uses (`revision`). Results from before an edit count for
+the edited code only if the user says so (`kept`).
 """
 
 from orch.usercode.catalogue import make_catalogue, read_sweeps

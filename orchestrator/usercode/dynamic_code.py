@@ -10,18 +10,22 @@ _WORDS = {
     "__code__", "__dict__", "__globals__", "__init_subclass__", "__set_name__", "__subclasses__", "import_module",
     "importlib", "sys.modules",
 }  # fmt: skip
-_CHANGING = {
+CHANGING = {
     "add", "append", "clear", "discard", "extend", "insert", "pop", "popitem", "register", "remove", "setdefault",
     "update",
 }  # fmt: skip
+"""Methods that change the object they are called on."""
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
-def is_dynamic(statement: Statement) -> bool:
-    """Return whether a statement may use or change anything in the user's files, whatever it names."""
+def is_dynamic(statement: Statement, users: frozenset[str]) -> bool:
+    """Return whether a statement may use or change anything in the user's files, whatever it names.
+
+    `users` are the names that stand for something of the user's in its file, and not for something of a package.
+    """
     if isinstance(statement.node, ast.FunctionDef) and statement.node.name == "__getattr__":
         return True  # it answers for every name of the file
-    return any(map(_looks_up, ast.walk(statement.node))) or any(_shared_changes(statement.node, frozenset()))
+    return any(map(_looks_up, ast.walk(statement.node))) or any(_shared_changes(statement.node, frozenset(), users))
 
 
 def _looks_up(node: ast.AST) -> bool:
@@ -42,7 +46,9 @@ def _looks_up(node: ast.AST) -> bool:
     return isinstance(node, ast.Global)
 
 
-def _shared_changes(node: ast.AST, local: frozenset[str], inside: bool = False) -> Iterator[bool]:
+def _shared_changes(
+    node: ast.AST, local: frozenset[str], users: frozenset[str], inside: bool = False
+) -> Iterator[bool]:
     """Yield whether each part of a function changes an object that it did not get or make itself.
 
     Statements outside functions run once, when the file is read: those that change something have effects anyway.
@@ -53,19 +59,24 @@ def _shared_changes(node: ast.AST, local: frozenset[str], inside: bool = False) 
         local = local if inside else frozenset()
     if inside:
         yield root_name(_changed(node)) not in {*local, ""}
+        yield root_name(_called(node)) in users - local
     for child in ast.iter_child_nodes(node):
-        yield from _shared_changes(child, local, inside)
+        yield from _shared_changes(child, local, users, inside)
 
 
 def _changed(node: ast.AST) -> ast.expr | None:
-    """Return the object whose attribute, item or content a node changes."""
+    """Return the object whose attribute or item a node sets or deletes."""
     if isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load):
         return node.value
-    if isinstance(node, ast.Call):
-        if isinstance(node.func, ast.Attribute) and node.func.attr in _CHANGING:
-            return node.func.value
-        if isinstance(node.func, ast.Name) and node.func.id in ("setattr", "delattr") and node.args:
-            return node.args[0]
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("setattr", "delattr"):
+        return node.args[0] if node.args else None
+    return None
+
+
+def _called(node: ast.AST) -> ast.expr | None:
+    """Return the object whose content a node changes by calling a method."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CHANGING:
+        return node.func.value
     return None
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from orch.core.errors import InvalidCode
 from orch.sweeps.catalogue import Catalogue
 from orch.sweeps.expansion import expand
 from orch.sweeps.scales import SCALES
@@ -42,7 +43,8 @@ def asked_trials(names: Iterable[str], catalogue: Catalogue, store: "Store") -> 
         return []
     results = Results.of_table(store.read("trials", list(COLUMNS)))
     for scale in SCALES.values():
-        found |= {each.id: each.trial for each in expand(names, scale, results, catalogue).trials.values()}
+        with contextlib.suppress(InvalidCode):  # a file may be made for some scales only
+            found |= {each.id: each.trial for each in expand(names, scale, results, catalogue).trials.values()}
     return list(found.values())
 
 
@@ -65,9 +67,8 @@ def earlier_results(trials: Iterable[Trial], store: "Store") -> list[EarlierResu
             continue
         ways = []
         for pair in revisions[trial.model.name, trial.task.name]:
-            edited = _edited(trial, pair, versions)
             earlier_id = trial.id_at(*pair)
-            if edited and earlier_id in rows:
+            if earlier_id in rows and (edited := _edited(trial, pair, versions)):
                 ways.append(EarlierResult(trial, earlier_id, edited, ()))
         if ways:
             ids = tuple(each.earlier_id for each in ways)

@@ -15,7 +15,6 @@ Annotations count where they can decide something: those of fields in a class, o
 decorator that may read them, and all of them if the code reads annotations itself.
 """
 
-import ast
 import functools
 import hashlib
 import json
@@ -23,7 +22,8 @@ from collections.abc import Iterable, Iterator
 
 from orch.usercode.code import UserCode
 from orch.usercode.dynamic_code import is_dynamic
-from orch.usercode.statements import SourceFile, SourceFiles, Statement, root_name
+from orch.usercode.registration import may_register
+from orch.usercode.statements import SourceFile, SourceFiles, Statement
 from orch.usercode.syntax import SiblingImport
 
 BITS = 48
@@ -57,8 +57,14 @@ class Uses:
     def __init__(self, files: SourceFiles):
         self._files = files
         self._all = [each for each in files.training if each.sibling is None]
-        self._dynamic = any(map(is_dynamic, self._all))
+        users = {name: frozenset(self._users_names(file)) for name, file in files.files.items()}
+        self._dynamic = any(is_dynamic(each, users[each.file]) for each in self._all)
         self._effects = {name: list(self._effects_of(file, set())) for name, file in files.files.items()}
+
+    def _users_names(self, file: SourceFile) -> Iterator[str]:
+        """Yield the names that a file binds to something of the user's, also by an import in a function."""
+        yield from (name for name, by in file.bindings.items() if not all(each.outside for each in by))
+        yield from (each.bound for statement in file.statements for each in statement.form.imports)
 
     def bound_names(self) -> dict[str, set[str]]:
         """Return the names that each file binds itself, not by an import from another one."""
@@ -158,6 +164,12 @@ class Uses:
                 found += self._everything(other, seen)
         return found
 
+    def _has_effects(self, statement: Statement) -> bool:
+        def bound(at: Statement, name: str) -> list[Statement]:
+            return self._bound(at.file, name)
+
+        return self._files.has_effects(statement) or (not statement.asks and may_register(statement, bound))
+
     def _effects_of(self, file: SourceFile, seen: set[str]) -> Iterator[Statement]:
         """Yield the statements with effects that run when a file is imported, in their order."""
         if file.file in seen:
@@ -170,19 +182,8 @@ class Uses:
                     yield from self._effects_of(module, seen)
                     if sibling.name == "*":
                         yield from self._everything(module, set())
-            if statement.sibling is None and (self._files.has_effects(statement) or self._registers(statement)):
+            if statement.sibling is None and self._has_effects(statement):
                 yield statement
-
-    def _registers(self, statement: Statement) -> bool:
-        """Return whether a user's decorator may put a definition into an object that other code reads."""
-        for decorator in getattr(statement.node, "decorator_list", ()):
-            bound = self._bound(statement.file, root_name(decorator))
-            if any(not each.outside for each in bound):
-                named = (each.id for each in ast.walk(decorator) if isinstance(each, ast.Name))
-                used = (each for name in named for each in self._bound(statement.file, name))
-                if any(not each.defines and not each.outside for each in used):
-                    return True
-        return False
 
 
 def unique(statements: Iterable[Statement]) -> list[Statement]:

@@ -149,8 +149,10 @@ def _bound(node: ast.stmt) -> Iterator[str]:
     if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
         yield node.name
         return
+    loops = [each.target for each in ast.walk(node) if isinstance(each, ast.comprehension)]
+    inside = {name for target in loops for name in ast.walk(target)}  # variables of a comprehension are its own
     for each in ast.walk(node):
-        if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load):
+        if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load) and each not in inside:
             yield each.id
         elif isinstance(each, (*_FUNCTIONS, ast.ClassDef)):
             yield each.name

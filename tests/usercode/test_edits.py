@@ -91,7 +91,7 @@ def test_a_kept_edit_that_is_edited_again_counts_only_when_kept_again(files, sto
     files.edit("mean(1)", "mean(dim=1)", files.network)
     orch("keep", files.path, "--store", store.uri, "--yes")
     files.edit("h_KBH)", "+h_KBH)", files.network)
-    found, line = plan(files, store)
+    found, _ = plan(files, store)
     assert found["done"] == 2
     assert found["before_edits"] == [{"trials": 2, "edited": ["Network.forward (averaging.py, line 15)"]}]
     orch("keep", files.path, "--store", store.uri, "--yes")
@@ -121,13 +121,15 @@ def test_a_request_that_was_recorded_before_keeping_resumes_with_the_kept_result
     orch("keep", files.path, "--store", store.uri, "--yes")
     (resumed,) = recorded_requests(store)
     assert resumed.plan(store).counts["to_do"] == 0
+    (shown,) = json.loads(orch("status", "--store", store.uri, "--json").output)["sweeps"]
+    assert (shown["done"], shown["total"]) == (2, 2)
 
 
 def test_an_edit_of_model_and_task_names_both_and_both_are_kept(files, store):
     fill(files, store)
     files.edit("mean(1)", "sum(1)", files.network)
     files.edit("return symbol", "return 1 - symbol")
-    found, line = plan(files, store)
+    found, _ = plan(files, store)
     assert found["done"] == 1
     model, task = "Network.forward (averaging.py, line 14)", "Last.step (my_sweep.py, line 46)"
     assert {tuple(each["edited"]): each["trials"] for each in found["before_edits"]} == {
@@ -209,7 +211,8 @@ def test_there_is_nothing_to_keep_in_an_empty_store_or_without_an_edit(files, st
 def test_an_edit_is_named_by_definition_and_line(old, new, edited):
     text = (
         "from torch import nn\nSIZE = 1\ndef helper(x):\n    return x\n"
-        "class Model(nn.Module):\n    depth = 1\n    def run(self):\n        for x in helper(SIZE):\n            y = 1\n"
+        "class Model(nn.Module):\n    depth = 1\n"
+        "    def run(self):\n        for x in helper(SIZE):\n            y = 1\n"
     )
     before, after = UserCode((("a.py", text),)), UserCode((("a.py", text.replace(old, new)),))
     assert changes(before, after, [("a.py", "Model")]) == ([edited] if edited else [])

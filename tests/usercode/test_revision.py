@@ -239,6 +239,31 @@ def test_where_names_do_not_tell_what_is_used_every_statement_counts(line):
 
 
 @pytest.mark.parametrize(
+    "line",
+    [
+        "import torch\ndef f(x):\n    return torch.add(x, 1)",
+        "def f(x):\n    import torch\n    return torch.add(x, 1)",
+        "def f(x):\n    found = []\n    found.append(x)\n    return [found.pop() for _ in x]",
+        "class F:\n    def f(self, x):\n        self.x = x\n        self.p[0].size = 1\n        self.p.append(x)",
+        "def f(x):\n    def g(y):\n        x[y] = 1\n        x.add(y)\n    return g",
+        "def f(self):\n    setattr(self, 'x', 1)\n    return self.eval()",
+        "KNOWN = [1]\ndef f(x):\n    return KNOWN.index(x) + KNOWN[0]",
+        "from abc import ABCMeta\nclass F(metaclass=ABCMeta):\n    pass",
+    ],
+)
+def test_ordinary_code_leaves_other_classes_alone(line):
+    text = f"{line}\nclass Model:\n    pass\nclass Other:\n    y = 1\n"
+    assert not changed(text, text.replace("y = 1\n", "y = 2\n"))
+
+
+def test_the_variables_of_a_comprehension_are_no_use_of_another():
+    text = "ONE = [p for p in range(2)]\nTWO = [p for p in range(3)]\nclass Model:\n    parts = ONE\n"
+    assert not changed(text + "other = TWO\n", text.replace("range(3)", "range(4)") + "other = TWO\n")
+    assert changed(text, text.replace("range(2)", "range(4)"))
+    assert changed("[q := 1]\nclass Model:\n    x = q\n", "[q := 2]\nclass Model:\n    x = q\n")
+
+
+@pytest.mark.parametrize(
     ("text", "old", "new"),
     [
         ("from . import b\nclass Model:\n    x = getattr(b, 'y')\n", "y = 1", "y = 2"),
@@ -272,6 +297,26 @@ def test_a_class_that_registers_itself_counts_for_the_class_that_reads_the_regis
 
 
 @pytest.mark.parametrize(
+    ("line", "counts"),
+    [
+        ("FIRST = ALL.pop()", True),
+        ("FIRST = take(ALL)", True),
+        ("FIRST = take(SIZE)", False),
+        ("FIRST = len(ALL)", False),
+        ("class First:\n    ALL.append(1)", True),
+        ("class First:\n    ALL[0] = 1", True),
+        ("class First:\n    size = ALL[0]", False),
+        ("def first(x=ALL.pop()): return x", True),
+        ("def first(): return sum(ALL)", False),
+    ],
+)
+def test_a_definition_that_may_change_a_shared_object_counts_for_all(line, counts):
+    text = "SIZE = 2 * 3\nALL = [1, 2]\ndef take(x): return x\nclass Model:\n    parts = ALL\n"
+    both = f"{line}\nclass Other:\n    def run(self): return FIRST, First, first\n"
+    assert changed(text, text + both) == counts
+
+
+@pytest.mark.parametrize(
     ("old", "new", "changes"),
     [
         ("return 2 * x", "return 3 * x", True),
@@ -296,6 +341,42 @@ def test_a_model_made_of_a_module_by_a_call_is_identified_by_both(old, new, chan
         revision(code(each), [("sweep.py", "net"), ("sweep.py", "Net")]) for each in (text, text.replace(old, new))
     )
     assert (before != after) == changes
+
+
+def test_a_class_made_by_a_call_has_the_code_of_what_it_wraps(files):
+    text = files.sweep.read_text()
+    made = """
+
+class Inner:
+    size = 1
+
+
+class Other:
+    size = 2
+
+
+def wrap(module, called):
+    parts = {"name": called, "wrapped": module, "__module__": module.__module__}
+    return dataclass(frozen=True, kw_only=True, slots=True)(type("Config", (Averaging,), parts))
+
+
+first = wrap(Inner, "first")
+second = wrap(Other, "second")
+both = [first, second]
+"""
+    files.sweep.write_text(text + made)
+
+    def found():
+        models = make_catalogue((UserCode.read(files.path),)).models
+        return [models[name].revision for name in ("first", "second", "averaging")]
+
+    before = found()
+    assert len(set(before)) == 3
+    files.edit("size = 1", "size = 3")
+    after = found()
+    assert [a == b for a, b in zip(before, after, strict=True)] == [False, True, True]
+    files.edit("0.1, generator", "0.2, generator", files.network)
+    assert not set(found()) & set(after), "all of them use the network"
 
 
 @pytest.mark.parametrize(
