@@ -12,10 +12,11 @@ from orch.core.errors import OrchError
 @scale_option
 @click.option(
     "--by",
-    default="model,variant,task,modulus",
-    show_default=True,
+    default="",
     metavar="SETTING,…",
-    help="Settings of a trial to group by; each combination is a row.",
+    help="Settings of a trial to group by; each combination is a row. variant and problem are the settings of the model"
+    " and of the task in their own words.  [default: model,variant,task,modulus, or problem for modulus if a task has"
+    " its own words]",
 )
 @where_option
 @click.option(
@@ -58,6 +59,7 @@ def results(
     \b
     Example: orch results main --scale laptop --where modulus=5 --spread ci --format latex
     """
+    from orch.analysis.results import default_settings
     from orch.analysis.results import results as summarise
     from orch.analysis.results_for_people import caption, for_people
     from orch.analysis.spread import Spread
@@ -67,6 +69,7 @@ def results(
     chosen_format = check_output(format, output)
     names = list(dict.fromkeys(name.strip().replace("-", "_") for name in by.split(",") if name.strip()))
     sweep_names, catalogue = read_sweeps(sweeps)
+    names = names or list(default_settings(catalogue))
     study = Study(store, catalogue)
     found = summarise(study, names, where, metric, sweep_names, scale, Spread(spread))
     if not found.num_rows:
