@@ -16,12 +16,13 @@ from orch.store import SCHEMAS
 from orch.store.columns import SETTINGS
 from orch.store.deduplication import numbers
 from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
-from orch.sweeps.trial import model_from_dict
+from orch.sweeps.trial import model_from_dict, task_from_dict
 
 WITHIN = ("learning_rate", "init_seed", "data_seed")
 """Settings that may differ between the trials of a cell."""
 REVISIONS = ("task_revision", "model_revision", "trainer_revision")
 VARIANT = column("variant", pa.string(), "settings that distinguish the model from others of its name")
+PROBLEM = column("problem", pa.string(), "settings of the task in its own words, such as modulo 5")
 CHOSEN_AT = column(
     "chosen_at",
     pa.string(),
@@ -133,6 +134,20 @@ def _variant(model: str, definitions: Definitions) -> str:
         return model_from_dict(json.loads(model), definitions).summary
     except OrchError:
         return ""  # the model, or one of its settings, is unknown here
+
+
+def problem(config: str, definitions: Definitions = BUILT_IN_DEFINITIONS) -> str:
+    """Return the summary of a trial's task, given the trial's settings as JSON; the modulus if its code is absent."""
+    return _problem(json.dumps(json.loads(config)["task"]), definitions)
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def _problem(task: str, definitions: Definitions) -> str:
+    settings = json.loads(task)
+    try:
+        return task_from_dict(settings, definitions).summary
+    except OrchError:
+        return f"modulo {settings['modulus']}"
 
 
 def _in_order(fields: Iterable[pa.Field]) -> list[pa.Field]:

@@ -11,7 +11,16 @@ import pyarrow.compute as pc
 
 from orch.analysis.aggregate import COLUMNS, METRICS, summarise
 from orch.analysis.arrow_tables import column, to_table
-from orch.analysis.cells import CHOSEN_AT, VARIANT, WITHIN, cell_settings, hashable_columns, variant
+from orch.analysis.cells import (
+    CHOSEN_AT,
+    PROBLEM,
+    VARIANT,
+    WITHIN,
+    cell_settings,
+    hashable_columns,
+    problem,
+    variant,
+)
 from orch.analysis.spread import Spread
 from orch.analysis.study import Study
 from orch.core.errors import InvalidSettings, OrchError, UnknownName
@@ -25,10 +34,12 @@ from orch.sweeps.measured import length_of
 from orch.sweeps.scales import LAPTOP
 from orch.sweeps.trial import TRAINER_REVISION, Trial
 from orch.sweeps.where import parse_where
+from orch.tasks import Task
 
 MOST_NAMED = 3
 """Number of mixed settings that a remark names."""
 BY = ("model", "variant", "task", "modulus")
+"""Settings that results are grouped by, if no others are asked for."""
 SCORES = dict(METRICS) | {name: name for name in ("steps_trained", "seconds")}
 """Column of each metric that can be summarised, besides the accuracy at any tested length."""
 
@@ -63,7 +74,7 @@ class _Group:
 
 def results(
     study: Study,
-    by: Sequence[str] = BY,
+    by: Sequence[str] = (),
     where: Collection[str] = (),
     metric: str = "ood",
     sweeps: Sequence[str] = (),
@@ -72,11 +83,14 @@ def results(
 ) -> pa.Table:
     """Return a row for each combination of the settings `by`, with the metric's best, its mean and its spread.
 
+    By default they are `BY`, with `problem` for the modulus if a task of the catalogue has its own words for it.
+
     With `sweeps`, only the trials of these sweeps at this scale count. Without, every trial counts that is finished or
     that a sweep on this store plans. A number is null where the metric was not measured.
     """
     trials = study.trials
-    known = [*(each.name for each in cell_settings(trials)), *WITHIN, VARIANT.name]
+    by = by or default_settings(study.catalogue)
+    known = [*(each.name for each in cell_settings(trials)), *WITHIN, VARIANT.name, PROBLEM.name]
     problems = [str(UnknownName("setting", name, known)) for name in by if name not in known]
     problems += _problems_of(metric, trials)
     condition = parse_where(where, known_settings(trials, study.catalogue))
@@ -91,11 +105,17 @@ def results(
     names = [each.name for each in cell_settings(trials)]
     score = SCORES.get(metric, metric)
     groups = _grouped(trials, by, names, study.catalogue, planned.values())
-    kinds = {each.name: each.type for each in [*trials.schema, VARIANT]}
+    kinds = {each.name: each.type for each in [*trials.schema, VARIANT, PROBLEM]}
     schema = pa.schema([*(pa.field(name, kinds[name]) for name in by), *_summary_columns(spread)])
     ordered = sorted(groups.items(), key=lambda item: [(value is not None, value) for value in item[0]])
     rows = [dict(zip(by, key, strict=True)) | _row(group, names, score, spread) for key, group in ordered]
     return to_table(rows, schema)
+
+
+def default_settings(catalogue: Catalogue) -> tuple[str, ...]:
+    """Return the settings to group by if none are asked for."""
+    own_words = any(task.summary is not Task.summary for task in catalogue.tasks.values())
+    return tuple(PROBLEM.name if name == "modulus" and own_words else name for name in BY)
 
 
 def _problems_of(metric: str, trials: pa.Table) -> list[str]:
@@ -132,7 +152,8 @@ def _grouped(
     values = zip(*hashable_columns(trials.select(columns)), strict=True)
     rows = trials.select([*COLUMNS, "seconds"]).to_pylist()
     for settings, row, config in zip(values, rows, trials["config"].to_pylist(), strict=True):
-        known = dict(zip(columns, settings, strict=True)) | {VARIANT.name: variant(config, catalogue)}
+        known = dict(zip(columns, settings, strict=True))
+        known |= {VARIANT.name: variant(config, catalogue), PROBLEM.name: problem(config, catalogue)}
         group_of(known).rows.append(row)
     for each in planned:
         if each.state is not TrialState.DONE:
@@ -166,7 +187,8 @@ def _planned(
 def _settings(trial: Trial) -> dict[str, Any]:
     """Return the values of a trial in the columns of a table of trials."""
     found = to_dict(trial) | to_dict(trial.task) | to_dict(trial.model)
-    found |= {"task": trial.task.name, "model": trial.model.name, VARIANT.name: trial.model.summary}
+    found |= {"task": trial.task.name, "model": trial.model.name}
+    found |= {VARIANT.name: trial.model.summary, PROBLEM.name: trial.task.summary}
     found |= {"task_revision": trial.task.revision, "model_revision": trial.model.revision}
     found |= {"trainer_revision": TRAINER_REVISION}
     return {name: tuple(value) if isinstance(value, list) else value for name, value in found.items()}

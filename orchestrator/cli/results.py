@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 @sweep_scale_option
 @click.option(
     "--by",
-    default="model,variant,task,modulus",
-    show_default=True,
+    default="",
     metavar="SETTING,…",
-    help="Settings of a trial to group by; each combination is a row.",
+    help="Settings of a trial to group by; each combination is a row. variant and problem are the settings of the model"
+    " and of the task in their own words.  [default: model,variant,task,modulus, or problem for modulus if a task has"
+    " its own words]",
 )
 @where_option
 @click.option(
@@ -67,6 +68,7 @@ def results(
     \b
     Example: orch results main --scale laptop --where modulus=5 --spread ci --format latex
     """
+    from orch.analysis.results import default_settings
     from orch.analysis.results import results as summarise
     from orch.analysis.results_for_people import caption, for_people
     from orch.analysis.spread import Spread
@@ -75,10 +77,10 @@ def results(
     from orch.usercode import name_sweeps
 
     chosen_format = check_output(format, output)
-    written = [name.strip().replace("-", "_") for name in by.split(",") if name.strip()]
-    names = list(dict.fromkeys(ALIASES.get(name, name) for name in written))
     named = name_sweeps(sweeps, Store.open(store), scale)
     say_note(named)
+    written = [name.strip().replace("-", "_") for name in by.split(",") if name.strip()]
+    names = list(dict.fromkeys(ALIASES.get(name, name) for name in written)) or list(default_settings(named.catalogue))
     study = Study(store, named.catalogue)
     found = summarise(study, names, where, metric, named.names, named.scale or LAPTOP.name, Spread(spread))
     if not found.num_rows:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import datetime
+from collections.abc import Callable
 from typing import Any
 
 from orch.store import Store, curve_rows, trial_row
@@ -12,9 +13,15 @@ START = datetime.datetime(2025, 1, 1, tzinfo=datetime.UTC)
 
 
 def finish(
-    store: Store, trial: Trial, ood: float = 0.5, validation: float = 1.0, at_100: float = 0.5, diverged: bool = False
+    store: Store,
+    trial: Trial,
+    ood: float = 0.5,
+    validation: float = 1.0,
+    at_100: float = 0.5,
+    diverged: bool = False,
+    change: Callable[[dict[str, Any]], dict[str, Any]] = dict,
 ) -> str:
-    """Write a trial's result with these scores and return its id."""
+    """Write a trial's result with these scores and return its id; `change` may alter its row before that."""
     scores = dict.fromkeys(trial.tested_lengths, at_100) | {trial.test_length: ood}
     result = Result(
         trial=trial,
@@ -27,7 +34,8 @@ def finish(
         parameters={},
     )
     times = {"started_at": START, "finished_at": START + datetime.timedelta(hours=1)}
-    store.write_trial(trial_row(result, {"attempt_id": f"of-{trial.id}"} | times), curve_rows(result, f"of-{trial.id}"))
+    row = trial_row(result, {"attempt_id": f"of-{trial.id}"} | times)
+    store.write_trial(change(row), curve_rows(result, f"of-{trial.id}"))
     return trial.id
 
 

@@ -160,3 +160,20 @@ def test_titles_name_the_modulus_where_there_is_one():
         name = "counting_up"
 
     assert (Counting.title_of(), Counting.title_of(4)) == ("Counting up", "Counting up (m = 4)")
+
+
+def test_a_task_names_its_settings_by_the_modulus_unless_it_has_words_of_its_own():
+    parity, addition = (REGISTRY["modular_addition"](modulus=modulus) for modulus in (2, 3))
+    assert (parity.summary, parity.heading, parity.full_title) == ("modulo 2", "Parity", "Parity")
+    assert (addition.summary, addition.heading, addition.full_title) == ("modulo 3", "m = 3", "Addition modulo 3")
+
+    class WordProblem(REGISTRY["modular_addition"]):
+        name = "word_problem"
+        title = "Word problem"
+
+        @property
+        def summary(self):
+            return f"S{self.modulus}"
+
+    task = WordProblem(modulus=3)
+    assert (task.summary, task.heading, task.full_title) == ("S3", "S3", "Word problem (S3)")
