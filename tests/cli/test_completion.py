@@ -73,9 +73,10 @@ def test_models_tasks_and_settings_of_a_file_are_completed(tmp_path):
 
 @pytest.mark.parametrize(("words", "number"), [("orch plan ma", 2), ("orch train --model bi", 3)])
 def test_completion_imports_nothing_heavy(words, number):
+    variables = {"_ORCH_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(number)}
     program = (
-        f"import os\nos.environ |= {{'_ORCH_COMPLETE': 'bash_complete', 'COMP_WORDS': {words!r}, 'COMP_CWORD': '{number}'}}"
-        "\nfrom orch.cli import main\ntry:\n    main(prog_name='orch')\nexcept SystemExit:\n    pass"
+        f"import os\nos.environ |= {variables!r}\nfrom orch.cli import main\n"
+        "try:\n    main(prog_name='orch')\nexcept SystemExit:\n    pass"
     )
     heavy = {"torch", "ray", "numpy", "pyarrow", "pandas", "rich", "duckdb", "matplotlib"}
     assert modules_imported(program, heavy) == set()

@@ -39,11 +39,14 @@ def test_the_worked_example_runs_and_everything_works_without_its_files(sweeps):
 
     shutil.rmtree(mine)
     (status,) = json.loads(orch(sweeps, "status", "--json"))["sweeps"]
-    assert (status["name"].split(",")[0], status["done"]) == ("gated-sweep", 3)
+    assert (status["name"], status["done"]) == ("gated-sweep", 3)
+    assert status["where"] == "modulus=2,task=resettable_addition model=gated,lstm"
     assert "1 result withdrawn" in orch(
         sweeps, "discard", "--where", "model=gated,gate=signed", "--reason", "a test", "--yes"
     )
-    assert "1 trials finished" in sweeps.run("resume").stdout
+    shown = sweeps.run("resume", "gated-sweep").stdout
+    assert "1 trial finished" in shown
+    assert "gated (signed gates)" in shown, "resume ends with the table, like sweep"
     before = rows["gated", "signed"]
     after = next(row for row in sweeps.store.read("trials").to_pylist() if row["trial_id"] == before["trial_id"])
     assert after["attempt_id"] != before["attempt_id"]

@@ -70,9 +70,9 @@ def test_a_file_that_cannot_be_used_is_one_sentence(command, files, tmp_path):
 
 
 def test_a_setting_with_the_name_of_an_option_is_refused_by_train(files):
-    files.edit("patience: int", "threads: int")
+    files.edit("patience: int", "epochs: int")
     said = orch("train", files.path, *OWN, expect=2).stderr
-    assert "has settings called like options of orch train: rename threads" in said
+    assert "has settings called like options of orch train: rename epochs" in said
 
 
 def test_models_and_tasks_list_those_of_a_file_first(files):
