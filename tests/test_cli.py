@@ -233,3 +233,24 @@ def test_a_checkpoint_of_another_trial_is_refused(tmp_path):
         "train", "--model", "rnn", "--task", "dihedral", *QUICK, "--checkpoint", str(tmp_path / "other"), expect=2
     )
     assert "holds another trial (lstm on modular_addition modulo 5)" in result.stderr
+
+
+@pytest.mark.parametrize(("option", "thing"), [("--save", "a saved model"), ("--checkpoint", "a checkpoint")])
+def test_train_writes_over_no_file_that_is_not_its_own(option, thing, tmp_path):
+    trial = ("train", "--model", "rnn", "--task", "dihedral", *QUICK)
+    notes = tmp_path / "notes.txt"
+    notes.write_text("three years of work")
+    said = orch(*trial, option, notes, expect=2).stderr
+    assert said == f"error: {option} {notes} is there and is not {thing} of orch: name another file, or delete it\n"
+    assert notes.read_text() == "three years of work"
+
+
+def test_a_saved_model_is_replaced_by_the_next_but_never_by_a_checkpoint(tmp_path):
+    trial = ("train", "--model", "rnn", "--task", "dihedral", *QUICK)
+    saved = tmp_path / "model.safetensors"
+    orch(*trial, "--save", saved, "--seed", "1")
+    orch(*trial, "--save", saved, "--seed", "2")
+    assert load_model(saved)[1].init_seed == 2
+    assert f"{saved} is there and is not a checkpoint" in orch(*trial, "--checkpoint", saved, expect=2).stderr
+    said = orch(*trial, "--checkpoint", tmp_path / "x", "--save", tmp_path / "x", expect=2).stderr
+    assert said == "error: --save and --checkpoint name one file: name two\n"

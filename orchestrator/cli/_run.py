@@ -101,6 +101,8 @@ def check_options(given: dict[str, Any]) -> None:
         for name in ("max_hours", "cpus", "checkpoint_seconds", "hang_seconds", "gpus_per_trial", "pack")
         if given.get(name) is not None and given[name] <= 0
     ]
+    if given["weights_mb"] < 0:
+        problems.append(f"--weights-mb {given['weights_mb']} is negative: use 0 to store no weights")
     if given.get("detach") and not given["on"]:
         problems.append("--detach needs a cluster: add --on FILE, or leave it out")
     if given.get("detach") and given["quiet"]:

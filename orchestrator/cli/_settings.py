@@ -10,7 +10,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from orch.cli._sweeps import SUFFIX, read_definitions
-from orch.core.errors import InvalidSettings
+from orch.core.errors import InvalidSettings, OrchError
 from orch.core.settings import describe, field_types
 from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
 from orch.sweeps.trial import Trial
@@ -88,7 +88,11 @@ class SettingsCommand(click.Command):
 
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
         path = self._file_among(args)
-        context.meta[_DEFINITIONS] = BUILT_IN_DEFINITIONS if path is None else read_definitions(path)
+        try:
+            context.meta[_DEFINITIONS] = BUILT_IN_DEFINITIONS if path is None else read_definitions(path)
+        except OrchError:
+            if not context.resilient_parsing:  # completion in a shell prints no errors
+                raise
         taken = {option.name for option in self.params} & {option.name for option in setting_options(_known(context))}
         if taken:
             names = ", ".join(sorted(map(str, taken)))

@@ -300,8 +300,21 @@ def test_angles_of_a_model_that_has_not_learned_are_no_evidence(tmp_path):
     assert asked.judgements[0].verdict is Verdict.NOT_ENOUGH
 
 
-def test_piped_output_is_csv_and_json_has_every_number(demo_store):
-    rows = list(csv.DictReader(io.StringIO(orch("claims", "--store", demo_store.uri))))
+def test_a_pipe_has_the_decided_claims_for_people_and_a_count_of_the_others(demo_store):
+    [asked] = judge_store(demo_store)
+    lines = orch("claims", "--store", demo_store.uri).splitlines()
+    assert lines[0] == "Claims at demo scale: 6 supported, 0 contradicted, 19 not enough data"
+    assert [line for line in lines if line[0] in "✓✗–"] == [
+        f"✓ {judgement.claim.sentence}" for judgement in asked.having(Verdict.SUPPORTED)
+    ]
+    assert lines[-1].startswith("19 claims not decided yet")
+    assert "orch claims --scale demo --all" in lines[-1]
+    everything = orch("claims", "--store", demo_store.uri, "--all").splitlines()
+    assert len([line for line in everything if line[0] in "✓✗–"]) == len(CLAIMS)
+
+
+def test_csv_is_printed_on_request_and_json_has_every_number(demo_store):
+    rows = list(csv.DictReader(io.StringIO(orch("claims", "--store", demo_store.uri, "--format", "csv"))))
     assert [row["claim"] for row in rows] == [claim.id for claim in CLAIMS]
     assert rows[0] | {"verdict": "supported", "scale": "demo"} == rows[0]
     [shown] = json.loads(orch("claims", "--store", demo_store.uri, "--json", "--scale", "demo"))
@@ -319,7 +332,7 @@ def test_a_terminal_shows_a_table_that_fits_its_width(demo_store):
     shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert "Claims at demo scale: 6 supported, 0 contradicted" in shown
     assert "✓" in shown
-    assert "No results yet (they need " in shown
+    assert "19 claims not decided yet" in shown
     assert max(map(len, re.sub(r"\x1b\[[0-9;]*m", "", shown).splitlines())) <= 90
     assert "\x1b[" in shown, "in colour"
 

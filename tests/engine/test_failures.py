@@ -142,7 +142,7 @@ def test_an_interrupted_sweep_checkpoints_everything_and_resume_continues_from_t
 
 def test_no_ray_noise_reaches_the_user(sweeps):
     result = sweeps.run("sweep", "main", *SMOKE, "--where", "model=rnn")
-    assert result.stdout.startswith("1 trials finished") or result.stdout.startswith("1 trial finished")
+    assert result.stdout.startswith("1 trial finished")
     lines = result.stderr.splitlines()
     assert lines[0].startswith("running on this machine only (")
     assert len(lines) <= 4, result.stderr

@@ -53,7 +53,7 @@ def test_discarded_results_run_again(sweeps):
     sweeps.run(*SMALL)
     shown = sweeps.run("discard", "--where", "model=rnn,modulus=2", "--reason", "a test", "--yes").stdout
     assert "1 result withdrawn" in shown
-    assert "1 trials finished" in sweeps.run("resume").stdout
+    assert "1 trial finished" in sweeps.run("resume").stdout
 
 
 def test_time_that_is_up_ends_a_sweep_cleanly(sweeps):
