@@ -115,6 +115,10 @@ def _train(
 class _Calls(TorchDispatchMode):
     """Counts the operations that compute something, the numbers that they write, and their multiplications."""
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # otherwise torch imports its compiler at the first call, which takes seconds
+
     def __init__(self) -> None:
         super().__init__()
         self.num_calls = self.num_elements = self.num_operations = 0

@@ -34,9 +34,10 @@ def plan(
 ) -> None:
     """Count the trials done and left, and estimate the time.
 
-    A trial that several sweeps have runs once. Nothing is started and nothing is written. A sweep can be your own file:
-    see examples/gated_sweep.py. With --on, the hours and dollars on that cluster are estimated too. The cluster need
-    not be running; only the store of --store is read.
+    A trial that several sweeps have runs once. No trial is started and nothing is written. A sweep can be your own
+    file: see examples/gated_sweep.py. Its models and tasks are tried for a few steps, in a process of their own. With
+    --on, the hours and dollars on that cluster are estimated too. The cluster need not be running; only the store of
+    --store is read.
 
     \b
     Example: orch plan main --scale laptop
@@ -45,12 +46,15 @@ def plan(
     from orch.planning.plan import make_plan
     from orch.store import Store
     from orch.usercode import read_sweeps
+    from orch.usercode.probe import make_probe
 
     names, catalogue = read_sweeps(sweeps)
     opened = Store.open(store)
     launcher = read_launcher(on) if on else None
     device = device_of(launcher, opened) if launcher else None
-    found = make_plan(names, scale, where, opened, device, catalogue)
+    found = make_plan(
+        names, scale, where, opened, device, catalogue, make_probe(lambda text: click.echo(text, err=True))
+    )
     if where and not found.trials and not found.waiting:
         raise OrchError(
             f"no trial of {', '.join(found.sweeps)} at {scale} scale has {' and '.join(where)}: ask for other settings"
@@ -112,6 +116,7 @@ def _summary(found: "Plan") -> dict[str, Any]:
         "waiting_for": dict(found.waiting),
         "device": found.device,
         "hours_by_basis": {str(basis): hours for basis, hours in found.hours_by_basis.items()},
+        "own_models": _own_models(found),
         "by_model_and_task": found.by_model_and_task(),
     }
 
@@ -139,9 +144,22 @@ def _print(found: "Plan") -> None:
         click.echo(f"{found.num_waiting:,} wait for {_reasons(found.waiting)}")
     if packs := [len(pack.trials) for pack in _packs(found)]:
         click.echo(f"they train in {len(packs):,} packs of up to {max(packs)} (orch sweep --pack 1 trains each alone)")
+    for own in _own_models(found):
+        how = "stacked" if own["stacked"] else f"in turn, because {own['reason']}"
+        click.echo(f"{own['model']}: {how}")
     if found.hours:
         device = "one CPU core" if found.device == "cpu" else found.device
         click.echo(f"about {_rounded(found.hours * factor)} {unit} are left for {device}: {_basis(found)}")
+
+
+def _own_models(found: "Plan") -> list[dict[str, Any]]:
+    """Return whether trials of the user's own modules share one program and, if not, why."""
+    rows = {}
+    for planned in found.trials:
+        if planned.probed is not None and planned.probed.stacks is not None:
+            name, probed = planned.trial.model.name, planned.probed
+            rows[name, probed.reason] = {"model": name, "stacked": probed.stacks, "reason": probed.reason}
+    return list(rows.values())
 
 
 def _packs(found: "Plan") -> list[Any]:
@@ -168,6 +186,7 @@ def _reasons(waiting: Counter[str]) -> str:
 def _basis(found: "Plan") -> str:
     words = {
         Basis.MEASURED: "from finished trials of the same kind",
+        Basis.PROBED: "from steps of your own models that were just timed",
         Basis.SCALED: "scaled from other finished trials of the model",
         Basis.TRIED: "from training steps that orch doctor timed",
         Basis.ASSUMED: f"by arithmetic at rates assumed in {ASSUMED_IN}",

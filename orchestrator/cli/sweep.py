@@ -33,11 +33,12 @@ def sweep(
     Example: orch sweep main --scale laptop --where task=modular_addition
     """
     from orch.running.requests import Request
+    from orch.usercode.probe import make_probe
 
     check_options(given)
     request = Request.read(sweeps, scale, where)
     if given["on"]:
-        request.plan(None)  # errors in the request are reported here, not on the cluster
+        request.plan(None, make_probe())  # errors in the request are reported here, not on the cluster
         run_job(context, request.sweeps, request.code)
     else:
         run([request], store, given)

@@ -15,6 +15,7 @@ from orch.search.space import Params
 from orch.search.spec import MOST_LOOKED_AT, SearchSpec
 from orch.search.strategy import Best, Strategy
 from orch.store import Store
+from orch.usercode.probe import probe
 
 POINTS = 20
 POINTS_PER_VALUE = 5
@@ -59,6 +60,7 @@ def run_search(
     strategy = make_strategy(question, num_points)
     history = History(store, question.id)
     check_holders(store, "wait for it, or search on another --store")
+    probe([question.example], say)
     with connected(options.num_cpus, options.gpus_per_trial, options.device) as machines:
         say(f"running on {machines.description}; store {store.location}")
         num_known, num_open = len(history.results), len(history.under_way)

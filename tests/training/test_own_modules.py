@@ -263,7 +263,7 @@ def test_a_class_that_cannot_be_a_model_is_named_with_the_remedy(signature, mess
 
 
 def test_what_is_no_module_or_no_fact_is_an_error():
-    with pytest.raises(InvalidSettings, match="give it a class derived from torch.nn.Module"):
+    with pytest.raises(InvalidSettings, match=r"give it a class derived from torch\.nn\.Module"):
         orch.model(dict)
     with pytest.raises(orch.OrchError, match="there is no fact of a model 'titel': did you mean 'title'"):
         orch.model(Configured, titel="x")
