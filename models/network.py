@@ -14,7 +14,8 @@ from orch.models.config import BilinearFamilyConfig, ModelConfig, Vocabulary
 from orch.models.recurrence import Normalisation
 from orch.models.stacking import NUM_TRIED, Stacking, decide_stacking, stacked_call
 from orch.models.token_table import Scratch, token_table
-from orch.models.wrapped_module import State, WrappedModule
+from orch.models.wrapped_module import State as State
+from orch.models.wrapped_module import WrappedModule
 
 
 class Network(nn.Module):
@@ -266,8 +267,8 @@ class PerTrial(Network):
         exact = K == 1 or self.stacking(self.config, self.vocabulary, tuple(shape), device, K).stacked
         size = K if exact else 1
         logits, buffers = [], []
-        stacks = (self._given(name).split(size) for name in self.names)
-        for tokens, end, *tensors in zip(tokens_KBT.split(size), end_KB.split(size), *stacks, strict=True):
+        stacks = (tokens_KBT, end_KB, *map(self._given, self.names))
+        for tokens, end, *tensors in zip(*(torch.split(each, size) for each in stacks), strict=True):
             called = stacked_call(self.wrapped, dict(zip(self.names, tensors, strict=True)), tokens, end)
             logits.append(called[0])
             buffers.append(called[1])

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -52,9 +53,7 @@ def plan(
     opened = Store.open(store)
     launcher = read_launcher(on) if on else None
     device = device_of(launcher, opened) if launcher else None
-    found = make_plan(
-        names, scale, where, opened, device, catalogue, make_probe(lambda text: click.echo(text, err=True))
-    )
+    found = make_plan(names, scale, where, opened, device, catalogue, make_probe(_say))
     if where and not found.trials and not found.waiting:
         raise OrchError(
             f"no trial of {', '.join(found.sweeps)} at {scale} scale has {' and '.join(where)}: ask for other settings"
@@ -70,6 +69,11 @@ def plan(
             click.echo(f"covers {of_all} {published['cells']:,} published cells")
         if launcher:
             _print_bills(found, launcher)
+
+
+def _say(text: str) -> None:
+    if sys.stderr.isatty():
+        click.echo(text, err=True)
 
 
 def _bills(found: "Plan", launcher: Launcher) -> dict[str, Any]:

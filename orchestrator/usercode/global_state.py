@@ -81,7 +81,7 @@ class Watch:
             self._audit("thread", ())  # Python has no event for it before 3.13
             start(thread)
 
-        threading.Thread.start = audited_start  # type: ignore[method-assign]
+        vars(threading)["Thread"].start = audited_start
 
     @contextmanager
     def watching(self, while_loading: bool = False) -> Iterator[None]:

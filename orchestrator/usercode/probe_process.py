@@ -21,7 +21,8 @@ from typing import Any
 import torch
 
 from orch.core.errors import OrchError
-from orch.models.network import NUM_TRIED, PerTrial
+from orch.models.network import PerTrial
+from orch.models.stacking import NUM_TRIED
 from orch.planning.probed import NUM_PACKED, Probed
 from orch.sweeps.trial import Trial
 from orch.tasks.sampling import Batch, Sampler
