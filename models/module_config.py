@@ -175,7 +175,7 @@ def _plain_hint(hint: Any, default: Any) -> Any:
     if type(default) in _PLAIN:
         return type(default)
     if isinstance(default, tuple) and default and type(default[0]) in _PLAIN and len(set(map(type, default))) == 1:
-        return tuple[type(default[0]), ...]
+        return tuple.__class_getitem__((type(default[0]), ...))
     return None
 
 

@@ -15,7 +15,8 @@ from orch.models.kernel import COMPILED, PLAIN
 from orch.models.recurrence import Normalisation
 from orch.models.stacking import NUM_TRIED, Stacking, decide_stacking, stacked_call
 from orch.models.token_table import Scratch, token_table
-from orch.models.wrapped_module import State, WrappedModule
+from orch.models.wrapped_module import State as State
+from orch.models.wrapped_module import WrappedModule
 
 if TYPE_CHECKING:
     from orch.models.compiled.gates import GatedScan
@@ -288,7 +289,7 @@ class PerTrial(Network):
     """False for a module whose trials must take turns."""
 
     def __init__(self, config: Any, vocabulary: Vocabulary, members: Sequence[Mapping[str, Tensor]]):
-        self._module = self._wrap(config, vocabulary)
+        self.wrapped = self._wrap(config, vocabulary)
         super().__init__(config, vocabulary, members)
 
     @classmethod
@@ -308,11 +309,7 @@ class PerTrial(Network):
     @classmethod
     @functools.lru_cache(maxsize=256)
     def shapes(cls, config: Any, vocabulary: Vocabulary) -> dict[str, tuple[int, ...]]:
-        try:
-            with torch.device("meta"):
-                parameters = cls._wrap(config, vocabulary).parameters
-        except Exception:  # some modules cannot be built without numbers; if it is another error, it is raised here
-            parameters = cls._wrap(config, vocabulary).parameters
+        parameters = cls._wrap(config, vocabulary).parameters
         return {name: tuple(parameter.shape) for name, parameter in parameters.items()}
 
     @classmethod
@@ -331,28 +328,28 @@ class PerTrial(Network):
         module.to(torch.device(device))
         states = [cls._wrap(config, vocabulary, seed).state for seed in range(num_trials)]
         states = [{name: tensor.to(device) for name, tensor in state.items()} for state in states]
-        with torch.random.fork_rng():
+        with torch.random.fork_rng(devices=[]), torch.enable_grad():
             return decide_stacking(module, states, tokens_KBT, end_KB)
 
     def is_trained(self, name: str) -> bool:
-        parameter = self._module.parameters.get(name)
+        parameter = self.wrapped.parameters.get(name)
         return parameter is not None and parameter.requires_grad and super().is_trained(name)
 
     def is_parameter(self, name: str) -> bool:
-        return name in self._module.parameters
+        return name in self.wrapped.parameters
 
     @property
     def is_deterministic(self) -> bool:
         return False  # a user's module may have dropout
 
     def train(self, mode: bool = True) -> "PerTrial":
-        self._module.module.train(mode)
+        self.wrapped.module.train(mode)
         return super().train(mode)
 
     def forward(self, tokens_KBT: Tensor, end_KB: Tensor) -> Tensor:
         # Padding has no embedding. Any token will do, because a causal model cannot see what follows [EOI].
         readable_KBT = tokens_KBT.clamp(max=self.vocabulary.readable - 1)
-        self._module.to(tokens_KBT.device)
+        self.wrapped.to(tokens_KBT.device)
         call = self._call_stacked if self.training and self._stacks(tokens_KBT) else self._call_in_turn
         logits_KBV, buffers = call(readable_KBT, end_KB)
         if self.training:
@@ -372,9 +369,9 @@ class PerTrial(Network):
         exact = K == 1 or self.stacking(self.config, self.vocabulary, tuple(shape), device, K).stacked
         size = K if exact else 1
         logits, buffers = [], []
-        stacks = (self._given(name).split(size) for name in self.names)
-        for tokens, end, *tensors in zip(tokens_KBT.split(size), end_KB.split(size), *stacks, strict=True):
-            called = stacked_call(self._module, dict(zip(self.names, tensors, strict=True)), tokens, end)
+        stacks = (tokens_KBT, end_KB, *map(self._given, self.names))
+        for tokens, end, *tensors in zip(*(torch.split(each, size) for each in stacks), strict=True):
+            called = stacked_call(self.wrapped, dict(zip(self.names, tensors, strict=True)), tokens, end)
             logits.append(called[0])
             buffers.append(called[1])
         return torch.cat(logits), {name: torch.cat([each[name] for each in buffers]) for name in buffers[0]}
@@ -385,7 +382,7 @@ class PerTrial(Network):
         members = zip(*(self._given(name).unbind() for name in self.names), strict=True)
         for trial, (tensors, tokens_BT, end_B) in enumerate(zip(members, tokens_KBT, end_KB, strict=True)):
             with self._seeded(trial, tokens_KBT.device):
-                called = self._module(dict(zip(self.names, tensors, strict=True)), tokens_BT, end_B)
+                called = self.wrapped(dict(zip(self.names, tensors, strict=True)), tokens_BT, end_B)
             logits.append(called[0])
             buffers.append(called[1])
         return torch.stack(logits), {name: torch.stack([each[name] for each in buffers]) for name in buffers[0]}

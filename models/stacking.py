@@ -96,9 +96,8 @@ def _train(
     for _ in range(_STEPS):
         given = {name: tensor.clone().requires_grad_(name in trained) for name, tensor in stacked.items()}
         logits = []
-        for tokens, end, *tensors in zip(
-            tokens_KBT.split(size), end_KB.split(size), *(tensor.split(size) for tensor in given.values()), strict=True
-        ):
+        parts = [torch.split(each, size) for each in (tokens_KBT, end_KB, *given.values())]
+        for tokens, end, *tensors in zip(*parts, strict=True):
             # A buffer may be changed in place, and a part of a stack is a view.
             part = {name: each.clone() for name, each in zip(given, tensors, strict=True)}
             called, buffers = stacked_call(module, part, tokens, end)
@@ -112,11 +111,15 @@ def _train(
     return seen
 
 
-class _Calls(TorchDispatchMode):
+class _Calls(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts the operations that compute something, the numbers that they write, and their multiplications."""
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # otherwise torch imports its compiler at the first call, which takes seconds
+
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.num_calls = self.num_elements = self.num_operations = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -137,5 +140,5 @@ def _gains(module: WrappedModule, state: State, tokens_BT: Tensor, end_B: Tensor
     with _Calls() as calls:
         logits, _ = module(given, tokens_BT, end_B)
         torch.autograd.grad(logits.sum(), [given[name] for name in trained], allow_unused=True)
-    work = calls.num_elements * _SECONDS_PER_ELEMENT + calls.num_operations * _SECONDS_PER_OPERATION
-    return calls.num_calls >= _FEWEST_CALLS and work <= _LARGEST_WORK * calls.num_calls * _SECONDS_PER_CALL
+    work: float = calls.num_elements * _SECONDS_PER_ELEMENT + calls.num_operations * _SECONDS_PER_OPERATION
+    return bool(calls.num_calls >= _FEWEST_CALLS and work <= _LARGEST_WORK * calls.num_calls * _SECONDS_PER_CALL)

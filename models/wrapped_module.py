@@ -1,7 +1,7 @@
 """An ordinary `nn.Module`, called with the tensors of one trial after another. `PerTrial` makes a network of it.
 
-The module itself is a skeleton, built once: its parameters and persistent buffers are replaced for every call. What else
-it has (buffers that are not persistent, plain tensors) is the same for all trials and is never saved.
+The module itself is a skeleton, built once: its parameters and persistent buffers are replaced for every call. What
+else it has (buffers that are not persistent, plain tensors) is the same for all trials and is never saved.
 """
 
 import inspect
@@ -29,7 +29,7 @@ class WrappedModule:
         """Persistent buffers, which belong to a trial: they are stacked, saved and restored."""
         first = {id(tensor): name for name, tensor in (self.parameters | self.buffers).items()}
         self._places: list[tuple[dict[str, Any], str, str]] = []
-        for path, owner in module.named_modules():
+        for owner in module.modules():
             for tensors in (owner._parameters, owner._buffers):
                 for key, tensor in tensors.items():
                     if id(tensor) in first and tensor is not None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -37,10 +38,10 @@ def plan(
 ) -> None:
     """Count the trials done and left, and estimate the time.
 
-    A trial that several sweeps have runs once. Nothing is started and nothing is written. A sweep can be your own file
+    A trial that several sweeps have runs once. No trial is started and nothing is written. A sweep can be your own file
     (see examples/gated_sweep.py), or the name that orch status shows for it, which runs the code that is recorded in
-    the store. With --on, the hours and dollars on that cluster are estimated too. The cluster need
-    not be running; only the store of --store is read.
+    the store. Models and tasks of your own are tried for a few steps, in a process of their own. With --on, the hours
+    and dollars on that cluster are estimated too. The cluster need not be running; only the store of --store is read.
 
     \b
     Example: orch plan main --scale laptop
@@ -49,13 +50,15 @@ def plan(
     from orch.planning.plan import make_plan
     from orch.store import Store
     from orch.usercode import name_sweeps
+    from orch.usercode.probe import make_probe
 
     opened = Store.open(store)
     named = name_sweeps(sweeps, opened, scale)
     say_note(named)
     launcher = read_launcher(on) if on else None
     device = device_of(launcher, opened) if launcher else None
-    found = make_plan(named.names, named.scale or LAPTOP.name, where, opened, device, named.catalogue)
+    scale = named.scale or LAPTOP.name
+    found = make_plan(named.names, scale, where, opened, device, named.catalogue, make_probe(_say))
     if where and not found.trials and not found.waiting:
         asked = f"{', '.join(found.sweeps)} at {found.scale} scale"
         raise OrchError(f"no trial of {asked} has {' and '.join(where)}: ask for other settings")
@@ -74,6 +77,11 @@ def plan(
             click.echo(f"covers {of_all} {published['cells']:,} published cells")
         if launcher:
             _print_bills(found, launcher)
+
+
+def _say(text: str) -> None:
+    if sys.stderr.isatty():
+        click.echo(text, err=True)
 
 
 def _bills(found: "Plan", launcher: Launcher) -> dict[str, Any]:
@@ -121,6 +129,7 @@ def _summary(found: "Plan") -> dict[str, Any]:
         "left_out": found.left_out,
         "device": found.device,
         "hours_by_basis": {str(basis): hours for basis, hours in found.hours_by_basis.items()},
+        "own_models": _own_models(found),
         "by_model_and_task": found.by_model_and_task(),
     }
 
@@ -152,9 +161,22 @@ def _print(found: "Plan") -> None:
         click.echo(
             f"they train in {counted(len(packs), 'pack')} of up to {max(packs)} (orch sweep --pack 1 trains each alone)"
         )
+    for own in _own_models(found):
+        how = "stacked" if own["stacked"] else f"in turn, because {own['reason']}"
+        click.echo(f"{own['model']}: {how}")
     if found.hours:
         device = "one CPU core" if found.device == "cpu" else found.device
         click.echo(f"about {_rounded(found.hours * factor)} {unit} are left for {device}: {_basis(found)}")
+
+
+def _own_models(found: "Plan") -> list[dict[str, Any]]:
+    """Return whether trials of the user's own modules share one program and, if not, why."""
+    rows = {}
+    for planned in found.trials:
+        if planned.probed is not None and planned.probed.stacks is not None:
+            name, probed = planned.trial.model.name, planned.probed
+            rows[name, probed.reason] = {"model": name, "stacked": probed.stacks, "reason": probed.reason}
+    return list(rows.values())
 
 
 def _packs(found: "Plan") -> list[Any]:
@@ -181,6 +203,7 @@ def _reasons(waiting: Counter[str]) -> str:
 def _basis(found: "Plan") -> str:
     words = {
         Basis.MEASURED: "from finished trials of the same kind",
+        Basis.PROBED: "from steps of your own models that were just timed",
         Basis.SCALED: "scaled from other finished trials of the model",
         Basis.TRIED: "from training steps that orch doctor timed",
         Basis.ASSUMED: f"by arithmetic at rates assumed in {ASSUMED_IN}",

@@ -44,6 +44,7 @@ def sweep(
     from orch.running.requests import Request
     from orch.store import Store
     from orch.usercode import name_sweeps
+    from orch.usercode.probe import make_probe
 
     check_options(given)
     place = given_store(context) if given["on"] else store
@@ -51,7 +52,7 @@ def sweep(
     say_note(named)
     request = Request.of(named, where)
     if given["on"]:
-        request.plan(None)  # errors in the request are reported here, not on the cluster
+        request.plan(None, make_probe())  # errors in the request are reported here, not on the cluster
         run_job(context, request.sweeps, request.code)
     if request.code and not given["quiet"]:
         opened = Store.open(store)

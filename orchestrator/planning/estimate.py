@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from orch import models
 from orch.core.errors import OrchError
 from orch.models import ModelConfig
+from orch.planning.probed import Probed
 from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
 from orch.sweeps.trial import Trial
 
@@ -26,6 +27,8 @@ class Basis(enum.StrEnum):
 
     MEASURED = "measured"
     """Finished trials of the same model, size and task."""
+    PROBED = "probed"
+    """Steps, a validation and tests of a user's own model, timed in a process of its own."""
     SCALED = "scaled"
     """Finished trials of the same model in other sizes or on other tasks, in proportion to the arithmetic."""
     TRIED = "tried"
@@ -156,6 +159,17 @@ class Estimator:
                 for key in self._rate_keys(group.trial):
                     _add(self._took[key], group.seconds, computed)
         self._known: dict[Trial, tuple[float, Basis]] = {}
+        self._probed: dict[ModelConfig, tuple[Probed, float]] = {}
+
+    def learn(self, probed: Mapping[Trial, Probed]) -> None:
+        """Use what trials of the user's own models took when they were tried."""
+        for trial, each in probed.items():
+            self._probed.setdefault(trial.model, (each, each.seconds(trial) / estimate_seconds(trial)))
+        self._known.clear()
+
+    def probed(self, trial: Trial) -> Probed | None:
+        """Return what a trial of the same model took when it was tried; None if none was."""
+        return self._probed[trial.model][0] if trial.model in self._probed else None
 
     @staticmethod
     def _rate_keys(trial: Trial) -> tuple[Any, Any]:
@@ -182,6 +196,8 @@ class Estimator:
     def _estimate(self, trial: Trial) -> tuple[float, Basis]:
         seconds = estimate_seconds(trial, self.expected_steps(trial), self.device)
         for key, basis in zip(self._rate_keys(trial), (Basis.MEASURED, Basis.SCALED), strict=True):
+            if basis is Basis.SCALED and trial.model in self._probed and self.device == "cpu":
+                return seconds * self._probed[trial.model][1], Basis.PROBED
             if key in self._took:
                 took, computed = self._took[key]
                 return seconds * took / computed, basis

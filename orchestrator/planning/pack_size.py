@@ -7,6 +7,7 @@ and does the work of each: it gains where calls take longer than work, that is, 
 import math
 from dataclasses import dataclass
 
+from orch.planning.probed import Probed
 from orch.sweeps.trial import Trial
 
 WORTH_IT = 1.2
@@ -87,15 +88,27 @@ def memory(trial: Trial) -> float:
     return 4 * (4 * model.num_parameters(vocabulary) + 16 * num_states + 2 * num_transitions * model.width**2)
 
 
-def pack_size(trial: Trial, num_available: int, device: str = "cpu", largest: int | None = None) -> int:
+def pack_size(
+    trial: Trial,
+    num_available: int,
+    device: str = "cpu",
+    largest: int | None = None,
+    probed: Probed | None = None,
+) -> int:
     """Return how many of `num_available` equal-sized trials to train as one pack: 1 where packing does not help.
 
-    `largest` is the user's limit. Packs have equal sizes: twelve trials make two packs of six, not nine and three.
+    `largest` is the user's limit, and `probed` what a trial of a user's own model took when it was tried. Packs have
+    equal sizes: twelve trials make two packs of six, not nine and three.
     """
     pace = _pace(device)
-    most = min(largest or pace.largest_pack, int(pace.memory / memory(trial)))
-    stacks = stacks_exactly(trial) if pace is PACES["cpu"] else trial.model.packs
+    each = memory(trial) if probed is None or probed.memory is None else max(memory(trial), probed.memory)
+    most = min(largest or pace.largest_pack, int(pace.memory / each))
+    if probed is not None and probed.stacks is not None:
+        stacks = probed.stacks
+    else:
+        stacks, probed = stacks_exactly(trial) if pace is PACES["cpu"] else trial.model.packs, None
     if most < 2 or num_available < 2 or not stacks:
         return 1
     size = math.ceil(num_available / math.ceil(num_available / most))
-    return size if speedup(trial, size, device) >= WORTH_IT else 1
+    gain = speedup(trial, size, device) if probed is None else probed.speedup(size)
+    return size if gain >= WORTH_IT else 1

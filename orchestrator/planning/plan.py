@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from orch.core.errors import look_up_name
 from orch.planning.estimate import MEASURED_COLUMNS, Basis, Estimator, cost_columns
+from orch.planning.probed import Probe, Probed
 from orch.store.failed_trials import failed_trials
 from orch.sweeps import selection
 from orch.sweeps.catalogue import BUILT_IN, Catalogue, resolve
@@ -48,6 +49,8 @@ class PlannedTrial:
     seconds: float
     """Estimated time on one device, alone or as its share of a pack; 0 for a finished trial."""
     basis: Basis
+    probed: Probed | None = None
+    """What a trial of its model took when it was tried; None for a built-in model."""
 
     @property
     def shared(self) -> bool:
@@ -121,10 +124,12 @@ def make_plan(
     store: "Store | None",
     device: str | None = None,
     catalogue: Catalogue = BUILT_IN,
+    probe: Probe | None = None,
 ) -> Plan:
     """Plan these sweeps of a catalogue (`all` for all) at a scale, narrowed by conditions, against what a store has.
 
-    Estimates are for `device`, by default the one on which the store's trials spent most of their time.
+    Estimates are for `device`, by default the one on which the store's trials spent most of their time. `probe` tries
+    the models and tasks of a user's own code among the trials that are left; without it, nothing of them is run.
     """
     size = look_up_name("scale", scale, SCALES)
     planned_sweeps, matches = resolve(names, catalogue), parse_where(where, Known.of(catalogue)).matches
@@ -143,13 +148,15 @@ def make_plan(
         inside = tuple(name for name in sweeps if name in planned_sweeps)
         others = tuple(name for name in sweeps if name not in planned_sweeps)
         estimate = (0.0, Basis.MEASURED) if state is TrialState.DONE else estimator.estimate(trial)
-        return PlannedTrial(trial_id, trial, inside, others, state, *estimate)
+        return PlannedTrial(trial_id, trial, inside, others, state, *estimate, estimator.probed(trial))
 
+    wanted = [each for each in expansion.trials.values() if each.sweeps[0] in planned_sweeps and matches(each.trial)]
+    if probe is not None:
+        estimator.learn(probe([each.trial for each in wanted if each.id not in done]))
     found = []
-    for each in expansion.trials.values():
-        if each.sweeps[0] in planned_sweeps and matches(each.trial):
-            state = TrialState.DONE if each.id in done else TrialState.FAILED if each.id in failed else TrialState.TO_DO
-            found.append(planned(each.id, each.trial, each.sweeps, state))
+    for each in wanted:
+        state = TrialState.DONE if each.id in done else TrialState.FAILED if each.id in failed else TrialState.TO_DO
+        found.append(planned(each.id, each.trial, each.sweeps, state))
     waiting: Counter[str] = Counter()
     for each_waiting, sweeps in expansion.waiting.items():
         trial = each_waiting.trial

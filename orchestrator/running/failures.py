@@ -4,9 +4,10 @@ import re
 import traceback
 from dataclasses import dataclass
 
-from orch.core.errors import StoreFull, StoreUnreachable
+from orch.core.errors import InvalidSettings, StoreFull, StoreUnreachable
 from orch.store import Outcome, scrub
 from orch.store.attempts import AttemptError
+from orch.usercode.loading import CODE_FOLDER
 
 MOST_OUT_OF_MEMORY = 3
 """A trial killed for memory more often than this needs more memory than other trials leave it."""
@@ -35,6 +36,8 @@ class Failure:
     """Whether the worker has written the end of its attempts to the store; a lost worker could not."""
     blameless: bool = False
     """Whether a machine was lost, to a reclaim or a power cut, which says nothing about the trial."""
+    deterministic: bool = False
+    """Whether a user's code raised an error of its own, which every other try would raise again."""
     store_lost: bool = False
     """Whether the store is full or unreachable, so that no result could be written."""
 
@@ -78,8 +81,19 @@ def describe(error: BaseException) -> Failure:
         message,
         "".join(traceback.format_exception(error)),
         error_type=type(error).__name__,
+        deterministic=_is_deterministic(error, frames),
         store_lost=isinstance(error, (StoreFull, StoreUnreachable)),
     )
+
+
+def _is_deterministic(error: BaseException, frames: traceback.StackSummary) -> bool:
+    """Return whether an error is a user's own: not one of memory, files, the store or a GPU, which may pass."""
+    if isinstance(error, InvalidSettings):
+        return True
+    may_pass = isinstance(error, (MemoryError, OSError, StoreFull, StoreUnreachable))
+    may_pass |= type(error).__name__ in ("OutOfMemoryError", "AcceleratorError")
+    may_pass |= re.search(r"cuda|cublas|cudnn|nccl|out of memory", str(error), re.IGNORECASE) is not None
+    return not may_pass and any(frame.filename.startswith(CODE_FOLDER) for frame in frames)
 
 
 def worth_another_try(failures: list[Failure]) -> bool:
@@ -91,6 +105,8 @@ def worth_another_try(failures: list[Failure]) -> bool:
     if last.outcome in (Outcome.LOST, Outcome.OUT_OF_MEMORY):
         most = MOST_LOST if last.outcome == Outcome.LOST else MOST_OUT_OF_MEMORY
         return sum(failure.outcome == last.outcome for failure in blamed) <= most
+    if last.outcome == Outcome.FAILED and last.deterministic:
+        return False
     if last.outcome == Outcome.FAILED:
         # Every attempt has a new worker process, so an error that comes back is caused by the trial itself.
         return len(blamed) < MOST_FAILED and sum(failure.signature == last.signature for failure in blamed) < 2

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from orch.core.errors import InvalidSettings, OrchError, UnknownName
 from orch.planning.plan import Plan, make_plan
+from orch.planning.probed import Probe
 from orch.store import Store
 from orch.sweeps.catalogue import Catalogue
 from orch.sweeps.scales import LAPTOP
@@ -49,8 +50,9 @@ class Request:
         """The built-in models, tasks and sweeps, and those that its code defines."""
         return make_catalogue(self.code)
 
-    def plan(self, store: Store | None) -> Plan:
-        return make_plan(self.sweeps, self.scale, self.where, store, catalogue=self.catalogue)
+    def plan(self, store: Store | None, probe: Probe | None = None) -> Plan:
+        """Plan the sweeps; `probe` tries the user's own models and tasks among the trials that are left."""
+        return make_plan(self.sweeps, self.scale, self.where, store, catalogue=self.catalogue, probe=probe)
 
     @property
     def description(self) -> str:

@@ -151,15 +151,15 @@ class RunState:
     def retries(self, unit: Unit) -> list[Unit]:
         """Return the units to queue again after a failed attempt, the last of `unit.failures`.
 
-        A pack that failed twice, ran out of memory or hung is tried again trial by trial, so that a failure of one
-        trial no longer stops the others.
+        A pack that failed twice, ran out of memory, hung or met an error of a user's code is tried again trial by
+        trial, so that a failure of one trial no longer stops the others.
         """
         last = unit.failures[-1]
         if len(unit.open_trials) == 1:
             return [unit] if worth_another_try(unit.failures) else []
-        pack_is_too_large = last.outcome in (Outcome.OUT_OF_MEMORY, Outcome.HUNG)
+        not_as_a_pack = last.outcome in (Outcome.OUT_OF_MEMORY, Outcome.HUNG) or last.deterministic
         num_blamed = sum(not failure.blameless for failure in unit.failures)
-        return unit.one_by_one() if pack_is_too_large or num_blamed > 1 else [unit]
+        return unit.one_by_one() if not_as_a_pack or num_blamed > 1 else [unit]
 
     def _read_unreported_results(self, unit: Unit) -> None:
         """Find results that a worker wrote and could not report before it was lost."""

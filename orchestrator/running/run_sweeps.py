@@ -17,7 +17,7 @@ from orch.planning.plan import Plan, PlannedTrial, TrialState
 from orch.running.display import Display
 from orch.running.failures import Failure
 from orch.running.lease import Lease
-from orch.running.options import RunOptions
+from orch.running.options import DEFAULT_TRAINING, RunOptions
 from orch.running.progress import Progress, ProgressCount, duration
 from orch.running.requests import Request, record
 from orch.running.session import Session, check_holders, compacting, interruptible
@@ -25,6 +25,7 @@ from orch.running.units import Turn, Unit, make_packs
 from orch.store import Store
 from orch.sweeps.memory import check_memory
 from orch.sweeps.trial import Trial
+from orch.usercode.probe import make_probe
 
 LONG_SECONDS = 24 * 3600
 """A run that takes longer than this is confirmed by the user first."""
@@ -56,7 +57,9 @@ def run_sweeps(
     """Run the requested trials that have no result in the store. It can be stopped at any moment and repeated."""
     from orch.running.machines import connected, on_cluster
 
-    plans = [request.plan(store) for request in requests]
+    # With another training, as in tests of the engine, no model is run.
+    probe = make_probe(say) if options.training == DEFAULT_TRAINING else None
+    plans = [request.plan(store, probe) for request in requests]
     for request, plan in zip(requests, plans, strict=True):
         if not plan.trials:
             raise OrchError(f"no trial matches {request.description}: change --where; orch plan shows all trials")
@@ -143,6 +146,7 @@ class _Session(Session):
     ):
         super().__init__(store, machines, lease, options)
         self._requests, self._plans, self._todo = requests, plans, todo
+        self._probe = make_probe() if options.training == DEFAULT_TRAINING else None
         self._num_finished = 0
         self._failed: dict[str, str] = {}
         self._waiting_for_others: set[str] = set()
@@ -174,7 +178,7 @@ class _Session(Session):
                             RunState(deque(units), self._machines, options, self, self._store, self._lease.driver_id)
                         )
                 # Trials that waited for results may be able to run now.
-                again = [request.plan(self._store) for request in self._requests]
+                again = [request.plan(self._store, self._probe) for request in self._requests]
                 for request, plan in zip(self._requests, again, strict=True):
                     record(self._store, request, plan)
                 self._plans = again

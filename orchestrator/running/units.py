@@ -110,7 +110,7 @@ def make_packs(
             kinds.setdefault(each.trial.stackable(), []).append(each)
     packs: list[list[PlannedTrial]] = []
     for members in kinds.values():
-        size = pack_size(members[0].trial, len(members), device, most)
+        size = pack_size(members[0].trial, len(members), device, most, members[0].probed)
         packs += [members[start : start + size] for start in range(0, len(members), size)]
     longest_first = [[each] for each in canaries] + sorted(packs, key=_seconds, reverse=True)
     order = sorted(longest_first, key=_seconds) if cheapest_first else longest_first

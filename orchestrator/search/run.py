@@ -19,6 +19,7 @@ from orch.search.strategy import Best, Strategy
 from orch.store import Store
 from orch.sweeps.memory import check_memory
 from orch.sweeps.trial import Trial
+from orch.usercode.probe import probe
 
 POINTS = 20
 POINTS_PER_VALUE = 5
@@ -73,6 +74,7 @@ def run_search(
     strategy = make_strategy(question, num_points)
     history = History(store, question.id)
     check_holders(store, "wait for it, or search on another --store")
+    probe([question.example], say)
     with connected(options.num_cpus, options.gpus_per_trial, options.device) as machines:
         say(f"running on {machines.description}; store {store.location}")
         num_known, num_open = len(history.results), len(history.under_way)

@@ -63,12 +63,15 @@ def per_trial_loss(logits_KBV: Tensor, target_KB: Tensor) -> Tensor:
     return cross_entropy(logits_KBV.flatten(0, 1), target_KB.flatten(), reduction="none").view(target_KB.shape)
 
 
+def rows_at_once(num_tokens: int, network: Network, device: str) -> int:
+    """Return how many samples of this length are evaluated at once."""
+    if device != "cpu":
+        return max(64, _TOKENS_AT_ONCE // num_tokens)
+    if network.config.holds_positions:
+        return max(8, _TOKENS_IN_CACHE // num_tokens)
+    return max(64, _STATES_IN_CACHE // network.num_trials)
+
+
 def _in_parts(batch: Batch, network: Network) -> Iterable[Batch]:
-    num_tokens = batch.tokens_NT.shape[1]
-    if batch.tokens_NT.device.type != "cpu":
-        rows = max(64, _TOKENS_AT_ONCE // num_tokens)
-    elif network.config.holds_positions:
-        rows = max(8, _TOKENS_IN_CACHE // (num_tokens * network.num_trials))
-    else:
-        rows = max(64, _STATES_IN_CACHE // network.num_trials)
+    rows = rows_at_once(batch.tokens_NT.shape[1], network, batch.tokens_NT.device.type)
     return (Batch(*parts) for parts in zip(*(torch.split(part, rows) for part in batch), strict=True))

@@ -22,6 +22,8 @@ from orch.usercode.code import SUFFIX, UserCode
 from orch.usercode.revision import Binding, revision
 
 _PREFIX = "orch_user_"
+CODE_FOLDER = f"/{_PREFIX}code/"
+"""The folder of all users' code in tracebacks. It does not exist on disk: lines are shown as they were run."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,11 @@ def codes_defining(trials: Iterable[Trial]) -> list[UserCode]:
     return list(dict.fromkeys(code for code in map(code_of, types) if code is not None))
 
 
+def is_users(defined: type) -> bool:
+    """Return whether a user's code defines a class."""
+    return code_of(defined) is not None
+
+
 def code_of(defined: type) -> UserCode | None:
     """Return the code that defines a class, an attribute of its package; None if the class is not a user's."""
     code = getattr(sys.modules.get(defined.__module__.partition(".")[0]), "user_code", None)
@@ -115,8 +122,7 @@ def explained(code: UserCode) -> Iterator[None]:
 
 
 def _folder(code: UserCode) -> str:
-    """Return the folder shown in tracebacks. It does not exist on disk: lines are shown as they were run."""
-    return f"/{_PREFIX}code/{code.digest}"
+    return f"{CODE_FOLDER}{code.digest}"
 
 
 def _make_package(code: UserCode) -> str:

@@ -25,6 +25,42 @@ def test_an_error_that_comes_back_identical_is_not_tried_again():
     assert not worth_another_try(failures(Outcome.FAILED, *"abcdefgh"[:MOST_FAILED]))
 
 
+def raised_by_user_code(error):
+    """Raise an error from a file of a user's code."""
+    text = compile("def forward(error):\n    raise error", "/orch_user_code/0123/mine.py", "exec")
+    namespace = {}
+    exec(text, namespace)
+    try:
+        namespace["forward"](error)
+    except Exception as caught:
+        return describe(caught)
+
+
+def test_an_error_of_a_users_own_code_is_not_tried_again():
+    failure = raised_by_user_code(ValueError("shapes differ"))
+    assert failure.deterministic
+    assert not worth_another_try([failure])
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError("no such device"),
+        StoreFull("full"),
+        RuntimeError("CUDA error: device-side assert triggered"),
+        RuntimeError("[enforce fail at alloc_cpu.cpp:117] DefaultCPUAllocator: not enough memory: out of memory"),
+    ],
+)
+def test_an_error_that_may_pass_is_tried_again_though_user_code_met_it(error):
+    failure = raised_by_user_code(error)
+    assert not failure.deterministic
+    assert worth_another_try([failure])
+
+
+def test_an_error_of_our_own_code_is_tried_again_once():
+    assert not raised(ValueError("ours")).deterministic
+
+
 def test_a_hung_trial_is_left_for_a_resume():
     assert not worth_another_try(failures(Outcome.HUNG, "hung"))
 

@@ -1,6 +1,7 @@
 """Ordinary modules as models: the same numbers in a pack, alone, and interrupted; buffers, noise and shapes."""
 
 import dataclasses
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -263,7 +264,7 @@ def test_a_class_that_cannot_be_a_model_is_named_with_the_remedy(signature, mess
 
 
 def test_what_is_no_module_or_no_fact_is_an_error():
-    with pytest.raises(InvalidSettings, match="give it a class derived from torch.nn.Module"):
+    with pytest.raises(InvalidSettings, match=r"give it a class derived from torch\.nn\.Module"):
         orch.model(dict)
     with pytest.raises(orch.OrchError, match="there is no fact of a model 'titel': did you mean 'title'"):
         orch.model(Configured, titel="x")
@@ -274,3 +275,14 @@ def test_a_trial_of_a_module_is_identified_by_its_settings():
     trial = trial_of(Tied, width=8)
     assert type(trial).from_dict(trial.to_dict(), definitions) == trial
     assert trial.id != trial_of(Tied, width=16).id
+
+
+def test_the_module_in_the_documentation_trains():
+    text = (Path(__file__).parents[2] / "docs" / "own_sweep.md").read_text()
+    block = text.partition("```python\n")[2].partition("```")[0]
+    namespace: dict[str, Any] = {"__name__": "documentation"}
+    exec(block, namespace)
+    made = namespace["RunningSums"]
+    assert (made.name, made.about) == ("running_sums", "Running sums of embeddings")
+    made.revision = 1
+    assert train(trial_of(made, width=32, steps=5, eval_every=5)).steps == 5

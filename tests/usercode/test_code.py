@@ -173,7 +173,7 @@ def test_the_error_for_an_invalid_file_is_one_sentence(files, old, new, message)
 def test_all_problems_of_all_files_are_reported_at_once(files, another):
     other = another("other")
     files.edit("TITLE =", "TITEL =")
-    files.edit("def shapes", "def forms")
+    files.edit("def network", "def netwurk")
     other.edit("def cells", "def sells")
     result = orch("plan", files.path, other.path, expect=2)
     assert len(result.stderr.splitlines()) == 3
