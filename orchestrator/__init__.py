@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from orch.core.settings import setting as setting
     from orch.models import ModelConfig as ModelConfig
     from orch.models import Vocabulary as Vocabulary
+    from orch.models.module_config import model as model
     from orch.models.network import Network as Network
     from orch.models.network import PerTrial as PerTrial
-    from orch.models.wrapped import model as model
     from orch.notebook.own_study import OwnStudy as OwnStudy
     from orch.notebook.sweep import sweep as sweep
     from orch.store import Store as Store
@@ -56,7 +56,7 @@ else:
         "grid": "orch.sweeps.grid",
         "load": "orch.analysis",
         "make_trial": "orch.sweeps.trial",
-        "model": "orch.models.wrapped",
+        "model": "orch.models.module_config",
         "setting": "orch.core.settings",
         "sweep": "orch.notebook.sweep",
         "task": "orch.tasks.from_function",
