@@ -150,8 +150,8 @@ class _Collector:
             kind = type(value).__name__
             article = "an" if kind[0].lower() in "aeiou" else "a"
             self._refuse(
-                f"{name} is {article} {kind}, which cannot be sent to workers: make it inside the class or function that"
-                " uses it, or use numbers, texts, and lists or dictionaries of these"
+                f"{name} is {article} {kind}, which cannot be sent to workers: make it inside the class or function"
+                " that uses it, or use numbers, texts, and lists or dictionaries of these"
             )
 
     def _define(self, name: str, value: Any, definition: Definition) -> None:
