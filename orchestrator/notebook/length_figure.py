@@ -28,7 +28,8 @@ def draw(results: "pd.DataFrame", trials: "pd.DataFrame", planned: Sequence[Tria
         raise OrchError("no trial has finished, so there is nothing to draw: study.resume() continues the study")
     known = {trial.id: trial for trial in planned}
     settings = [name for name in results if name in trials and name not in SUMMARY_COLUMNS and name != "task"]
-    of_task = {task: trials[trials["task"] == task] for task in dict.fromkeys(trials["task"])}
+    finished = {trial.task.name: trials[trials["task"] == trial.task.name] for trial in planned}
+    of_task = {task: found for task, found in finished.items() if not found.empty}
     _, axes = pyplot.subplots(
         1, len(of_task), figsize=(1.6 + 3.4 * len(of_task), 3.2), sharey=True, squeeze=False, layout="constrained"
     )
@@ -54,7 +55,14 @@ def draw(results: "pd.DataFrame", trials: "pd.DataFrame", planned: Sequence[Tria
         panel.minorticks_off()
         panel.grid(axis="y", color="0.9")
     axes[0][0].set_ylabel("accuracy (0 chance, 1 perfect)")
-    axes[0][-1].legend(loc="upper left", bbox_to_anchor=(1.02, 1.0), frameon=False, fontsize="small")
+    lines = {line.get_label(): line for panel in axes[0] for line in panel.get_lines() if line.get_label() in looks}
+    axes[0][-1].legend(
+        handles=[lines[label] for label in looks],
+        loc="upper left",
+        bbox_to_anchor=(1.02, 1.0),
+        frameon=False,
+        fontsize="small",
+    )
     return axes[0][0] if len(of_task) == 1 else axes[0]
 
 

@@ -1,8 +1,10 @@
 """A study of one's own, as `orch.sweep` returns it: its progress, results and figure, and a way to continue it."""
 
 import contextlib
+import logging
 import os
 import threading
+import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Self
 
@@ -49,9 +51,9 @@ class OwnStudy:
 
     def run(self, options: RunOptions) -> Self:
         """Run the trials that have no result."""
+        _import_ray()
         from orch.running.run_sweeps import run_sweeps
 
-        _check_ray()
         said = announce if not options.quiet else lambda text: None
         with _environment_kept():
             summary = run_sweeps([self.request], self.store, options, said)
@@ -91,7 +93,9 @@ class OwnStudy:
         ids = {planned.id for planned in self.plan().trials}
         frame = self._study.trials.to_pandas()
         frame = frame[frame["trial_id"].isin(ids)].dropna(axis="columns", how="all")
-        return frame[[*_FIRST, *(name for name in frame if name not in _FIRST)]].reset_index(drop=True)
+        first = [name for name in _FIRST if name in frame]
+        frame = frame.sort_values(["task", "model", "learning_rate", "init_seed"], kind="stable")
+        return frame[[*first, *(name for name in frame if name not in first)]].reset_index(drop=True)
 
     def failures(self) -> "pd.DataFrame":
         """Return a row for each kind of error of trials that failed: how many, the message and the traceback."""
@@ -153,7 +157,7 @@ class OwnStudy:
     def __repr__(self) -> str:
         text = f"{self.name} on {self.store.location}: {self._counts()}"
         with contextlib.suppress(OrchError):
-            return f"{text}\n{self.results().to_string(index=False, float_format='{:.2f}'.format)}"
+            return f"{text}\n{self._shown().to_string(index=False)}"
         return text
 
     def _repr_html_(self) -> str:
@@ -161,8 +165,16 @@ class OwnStudy:
 
         text = f"<p><b>{escape(self.name)}</b> on {escape(self.store.location)}: {escape(self._counts())}</p>"
         with contextlib.suppress(OrchError):
-            return text + str(self.results().to_html(index=False, float_format="{:.2f}".format, border=0))
+            return text + str(self._shown().to_html(index=False, border=0))
         return text
+
+    def _shown(self) -> "pd.DataFrame":
+        """Return the results as people read them: accuracies with two digits, rates as they were written."""
+        frame = self.results().drop(columns=["best_trial"], errors="ignore")
+        digits = {"best": ".2f", "mean": ".2f", "spread": ".2f", "chosen_rate": "g"}
+        for name, form in digits.items():
+            frame[name] = ["" if value != value or value is None else format(value, form) for value in frame[name]]
+        return frame
 
 
 def _settings(trial: Trial) -> dict[str, Any]:
@@ -174,10 +186,12 @@ def _settings(trial: Trial) -> dict[str, Any]:
     }
 
 
-def _check_ray() -> None:
-    """Raise an error if Ray runs in this process already, because the sweep starts and ends its own."""
-    import ray
-
+def _import_ray() -> None:
+    """Import Ray without its advice on widgets. Raise an error if it runs already: a sweep starts and ends its own."""
+    logging.getLogger("ray.widgets").setLevel(logging.ERROR)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="IProgress not found")
+        import ray.tune
     if ray.is_initialized():
         raise OrchError("Ray is running in this process already: call ray.shutdown() first")
 

@@ -55,6 +55,7 @@ def run(state: RunState, worker: "type[Worker] | None" = None, scheduler: TrialS
                 name="sweep",
                 storage_path=scratch,
                 verbose=0,
+                progress_reporter=_NoReports(),
                 callbacks=[_Watch(run_id)],
                 stop=_Stop(run_id),
                 failure_config=tune.FailureConfig(max_failures=0),
@@ -132,6 +133,16 @@ class _Watch(tune.Callback):
         if time.monotonic() - self._last_tick_at > TICK_SECONDS:
             self._last_tick_at = time.monotonic()
             RUNS[self._run_id].watch()
+
+
+class _NoReports(tune.ProgressReporter):
+    """Shows nothing. In a notebook, Tune's default clears the output of the cell, whatever `verbose` says."""
+
+    def should_report(self, trials: list[TuneTrial], done: bool = False) -> bool:
+        return False
+
+    def report(self, trials: list[TuneTrial], done: bool, *sys_info: str) -> None:
+        pass
 
 
 class _Stop(tune.Stopper):

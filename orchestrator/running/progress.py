@@ -118,7 +118,7 @@ class Progress:
         if self.overall.failed:
             parts.append(f"{self.overall.failed} failed")
         parts.append(f"{self.rate_per_minute:.1f} a minute")
-        if (left := self.seconds_left) is not None:
+        if (left := self.seconds_left) is not None and self.overall.done < self.overall.total:
             parts.append(f"about {duration(left)} left")
         return ", ".join(parts)
 

@@ -1,12 +1,13 @@
 """A grid: every model on every task, with the same learning rates, seeds and settings. `orch.grid` makes one."""
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from orch.core.errors import InvalidSettings, OrchError, UnknownName, look_up_name
 from orch.core.settings import coerced, field_types, from_dict
-from orch.models import ModelConfig
+from orch.models import ModelConfig, module_config
 from orch.sweeps.cell import Cell
 from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
 from orch.sweeps.scales import PAPER, Scale
@@ -35,7 +36,9 @@ class Grid:
         seeds: Sequence[int] | int | None,
         width: int | None,
         settings: Mapping[str, Any],
+        caller: str = "__main__",
     ):
+        """`caller` is the name of the module that the grid is part of."""
         problems: list[str] = []
 
         def collect(make: Any, *given: Any) -> Any:
@@ -44,7 +47,7 @@ class Grid:
             except OrchError as error:
                 problems.extend(str(error).splitlines())
 
-        self.models = [collect(_model, each) for each in _listed(models, "models", problems)]
+        self.models = [collect(_model, each, caller) for each in _listed(models, "models", problems)]
         self.tasks = [collect(_task, each) for each in _listed(tasks, "tasks", problems)]
         self.learning_rates = collect(_learning_rates, learning_rates)
         self.seeds = collect(_seeds, seeds)
@@ -98,7 +101,8 @@ def grid(
     trials, such as steps, batch_size, max_inputs, test_length and curve_lengths. Whatever is not given comes from the
     scale. If only one of test_length and curve_lengths is given, no length beyond it is tested.
     """
-    return Grid(models, tasks, learning_rates, seeds, width, settings)
+    caller = sys._getframe(1).f_globals.get("__name__", "__main__")
+    return Grid(models, tasks, learning_rates, seeds, width, settings, caller)
 
 
 def _listed(given: Any, name: str, problems: list[str]) -> list[Any]:
@@ -110,15 +114,17 @@ def _listed(given: Any, name: str, problems: list[str]) -> list[Any]:
     return list(given)
 
 
-def _model(given: Any) -> Any:
+def _model(given: Any, caller: str) -> Any:
     if isinstance(given, (str, Mapping)):
         return _named("model", given)
     if isinstance(given, ModelConfig) or (isinstance(given, type) and issubclass(given, ModelConfig)):
         return given
     if isinstance(given, type) and any(base.__module__ == "torch.nn.modules.module" for base in given.__mro__):
-        from orch.models.module_config import model  # the class is a torch module, so torch is loaded already
-
-        return model(given)
+        made = module_config.model(given)
+        # A class of a library belongs to the file whose grid names it.
+        is_users = given.__module__.partition(".")[0] == caller.partition(".")[0]
+        made.__module__ = given.__module__ if is_users else caller
+        return made
     if any(base.__module__ == "torch.nn.modules.module" for base in type(given).__mro__):
         raise InvalidSettings([f"a {type(given).__name__} is a module that was made already: name its class instead"])
     raise InvalidSettings(

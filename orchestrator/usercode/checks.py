@@ -48,7 +48,9 @@ def sweep_problems(sweep: ModuleType, named: Sequence[type[Any]]) -> list[str]:
     if not isinstance(getattr(sweep, "TITLE", ""), str):
         found.append('its TITLE is not a text: write it like TITLE = "My models on parity"')
     if not callable(getattr(sweep, "cells", None)):
-        found.append("it asks for no trials: add cells = orch.grid(models=[…], tasks=[…])")
+        found.append(
+            "it asks for no trials: add cells = orch.grid(models=[…], tasks=[…]), or a function cells(scale, results)"
+        )
     return found
 
 

@@ -6,6 +6,7 @@ a file that somebody wrote.
 """
 
 import builtins
+import dataclasses
 import inspect
 import sys
 from collections.abc import Iterable, Mapping
@@ -21,6 +22,9 @@ from orch.usercode.code import SUFFIX, UserCode
 from orch.usercode.literals import literal
 from orch.usercode.live_source import Definition, definition_of, imported_as, is_users, is_users_file
 from orch.usercode.names_used import names_used
+
+_FACTS = ("name", "about", "title", "variant_titles", "family", "slow", "small_settings", "own_learning_rates")
+"""Facts about a model that `orch.model` may have been given."""
 
 
 def live_code(name: str, title: str, made: Grid) -> UserCode:
@@ -61,8 +65,7 @@ class _Collector:
             return literal(part) or self._refuse(f"the settings of {part['name']} are not plain: use numbers and texts")
         if isinstance(part, type):
             return self._class(part)
-        fields = part.__dataclass_fields__.values()
-        changed = {field.name for field in fields if getattr(part, field.name) != field.default}
+        changed = {field.name for field in dataclasses.fields(part) if getattr(part, field.name) != field.default}
         if isinstance(part, FunctionTask) and "modulus" not in part.function_settings:
             changed.discard("modulus")
         arguments = [f"{key}={literal(getattr(part, key))}" for key in sorted(changed)]
@@ -95,10 +98,12 @@ class _Collector:
             inner = self._function(wrapped)
             if made_by == "model":
                 self.imports["from orch.models.module_config import model as orch_model"] = None
-                self.definitions.append(f"{name} = orch_model({inner}, name={part.name!r})")
+                facts = {fact: literal(vars(part)[fact]) for fact in _FACTS if fact in vars(part)}
+                given = [f"{fact}={text}" for fact, text in facts.items() if text is not None]
+                self.definitions.append(f"{name} = orch_model({', '.join([inner, *given])})")
             else:
-                given = {key: self._size(value) for key, value in part.made_with.items()} | {"name": repr(part.name)}
-                arguments = ", ".join(f"{key}={text}" for key, text in given.items())
+                sizes = {key: self._size(value) for key, value in part.made_with.items()} | {"name": repr(part.name)}
+                arguments = ", ".join(f"{key}={text}" for key, text in sizes.items())
                 self.imports["from orch.tasks.from_function import task as orch_task"] = None
                 self.definitions.append(f"{name} = orch_task({arguments})({inner})")
         return name
@@ -142,9 +147,11 @@ class _Collector:
         elif isinstance(value, (ModelConfig, Task)):
             self.definitions.append(f"{name} = {self.expression(value)}")
         else:
+            kind = type(value).__name__
+            article = "an" if kind[0].lower() in "aeiou" else "a"
             self._refuse(
-                f"{name} is a {type(value).__name__}, which cannot be sent to workers: make it inside the class or"
-                " function that uses it, or use numbers, texts, and lists or dictionaries of these"
+                f"{name} is {article} {kind}, which cannot be sent to workers: make it inside the class or function"
+                " that uses it, or use numbers, texts, and lists or dictionaries of these"
             )
 
     def _define(self, name: str, value: Any, definition: Definition) -> None:

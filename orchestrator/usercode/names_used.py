@@ -25,7 +25,8 @@ def names_used(text: str) -> tuple[list[str], list[str]]:
             dotted.setdefault(path.partition(".")[0], set()).add(path)
 
     def followed(names: set[str]) -> list[str]:
-        return sorted(path for name in names for path in dotted.get(name, {name}))
+        paths = sorted(path for name in names for path in dotted.get(name, {name}))
+        return [path for path in paths if not any(other.startswith(f"{path}.") for other in paths)]
 
     return followed(at_once), followed(later - at_once)
 

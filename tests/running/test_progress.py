@@ -1,9 +1,98 @@
-"""The progress of a run, as it is printed."""
+"""The progress of a run: what is printed, and the time left."""
+
+import pytest
 
 from orch.running.display import Display
-from orch.running.progress import Progress
+from orch.running.lease import Lease
+from orch.running.progress import MOST_SHOWN, Progress, ProgressCount, time_left
+from orch.running.running_trial import RunningTrial
+from orch.running.status import read_status
+from orch.store import Store
+
+SUMMARY = {
+    "trial_id": "a",
+    "ood_accuracy": 0.5,
+    "validation_accuracy": 0.9,
+    "stop_reason": "budget",
+    "steps_trained": 100,
+}
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that a test can set."""
+    now = [0.0]
+    monkeypatch.setattr("orch.running.progress.time.monotonic", lambda: now[0])
+    return now
+
+
+def progress_of(total: float) -> Progress:
+    found = Progress({"main": ProgressCount(total=4)}, total, ProgressCount(total=4))
+    found.running(("main",), 1)
+    return found
+
+
+def report(progress: Progress, *trials: RunningTrial, estimate: float = 100.0) -> None:
+    labels = {each.trial_id: f"lstm {each.trial_id}" for each in trials}
+    progress.reported(trials, labels, dict.fromkeys(labels, estimate))
 
 
 def test_control_characters_in_messages_do_not_reach_the_terminal(capsys):
     Display(Progress({}, 0.0)).say("failed: \x1b[31mred\x07")
     assert capsys.readouterr().err == "failed:  [31mred \n"
+
+
+def test_a_running_trial_counts_by_its_steps_toward_the_time_left(clock):
+    progress = progress_of(400.0)
+    assert progress.seconds_left is None
+    clock[0] = 10.0
+    report(progress, RunningTrial("a", step=50, steps=100))
+    assert progress.seconds_left == pytest.approx(350 / (50 / 10))
+    progress.finished(("main",), "lstm", SUMMARY, 100.0)
+    clock[0] = 20.0
+    assert progress.seconds_left == pytest.approx(300 / (100 / 20))
+    progress.failed(("main",), 100.0)
+    assert progress.seconds_left == pytest.approx(200 / (100 / 20))
+
+
+def test_steps_from_before_a_resume_are_done_but_say_nothing_about_the_pace(clock):
+    progress = progress_of(200.0)
+    clock[0] = 10.0
+    report(progress, RunningTrial("a", step=90, steps=100, first_step=80))
+    assert progress.seconds_left == pytest.approx(110 / (10 / 10))
+    progress.finished(("main",), "lstm", SUMMARY, 100.0)
+    assert progress.seconds_left == pytest.approx(100 / (20 / 10))
+
+
+def test_estimates_that_are_all_wrong_by_a_factor_give_the_same_time_left():
+    assert time_left(350, 50, 10) == time_left(3500, 500, 10) == 70
+    assert time_left(350, 0, 10) is None
+
+
+def test_a_handful_of_running_trials_is_shown_with_step_loss_and_accuracy(clock):
+    progress = progress_of(400.0)
+    trials = [RunningTrial(str(n), n, 100, train_loss=0.25, validation_accuracy=0.875) for n in range(MOST_SHOWN + 2)]
+    report(progress, *trials)
+    lines = progress.running_lines()
+    assert len(lines) == MOST_SHOWN + 1
+    assert lines[0] == "lstm 6: step 6 of 100, loss 0.25, accuracy 0.88"
+    assert lines[-1] == "and 2 more running"
+    assert RunningTrial("x", 0, 100).text == "step 0 of 100", "what was not measured is not shown as 0"
+    assert lines[0] in Display(progress).as_html()
+
+
+def test_the_notebook_display_escapes_what_it_shows():
+    shown = Display(Progress({"<b>mine</b>": ProgressCount()}, 0.0)).as_html()
+    assert "<b>" not in shown
+
+
+def test_status_shows_the_time_left_and_the_steps_that_the_driver_shows(tmp_path):
+    store = Store.open(tmp_path / "runs")
+    running = RunningTrial("abc", 30, 100, train_loss=float("nan"), validation_accuracy=0.5)
+    with Lease(store, "main at laptop scale") as lease:
+        assert read_status(store).seconds_left is None
+        lease.counts = {"seconds_left": 660.0, "trials": [running.to_dict()]}
+        lease._write()
+        assert read_status(store).seconds_left == 660.0
+        (driver,) = store.list_json("drivers").values()
+        assert RunningTrial.from_dict(driver["counts"]["trials"][0]).text == "step 30 of 100, accuracy 0.50"

@@ -49,11 +49,9 @@ def test_a_scale_makes_the_models_and_tasks_of_a_file_by_name(files):
     assert (trial.task.name, trial.task.modulus) == ("last", 3)
 
 
-def test_a_sweep_of_built_in_models_needs_only_a_title_and_cells(files):
+def test_a_sweep_of_built_in_models_needs_only_cells(files):
     path = files.folder / "plain.py"
-    path.write_text(
-        "TITLE = 'x'\ndef cells(scale, results):\n    yield scale.cell(scale.task('dihedral', 3), scale.model('rnn'))"
-    )
+    path.write_text("def cells(scale, results):\n    yield scale.cell(scale.task('dihedral', 3), scale.model('rnn'))")
     (trial,) = trials(str(path))
     assert trial.id in expand(["dihedral"], SMOKE, Results.none()).trials
     assert codes_defining([trial]) == []
@@ -131,8 +129,8 @@ def test_two_files_may_share_the_file_that_defines_a_model(files):
         ("DEPTH = 1", "import tasks.task", "line 9: tasks is a part of orch: write from orch.tasks import …"),
         ("DEPTH = 1", "from orchestrator.trial import x", "my_sweep.py, line 9: orchestrator is a part of orch: write"),
         ("DEPTH = 1", "from ..mine import x", "my_sweep.py, line 9: only files of the same folder are sent"),
-        ("def cells", "def sells", "my_sweep.py: it asks for no trials: add a function cells(scale, results)"),
-        ("TITLE =", "TITEL =", "my_sweep.py: it has no title: add a line such as TITLE ="),
+        ("def cells", "def sells", "my_sweep.py: it asks for no trials: add cells = orch.grid(models=[…], tasks"),
+        ('TITLE = "Averages on copying"', "TITLE = 3", "my_sweep.py: its TITLE is not a text: write it like TITLE ="),
         ('name = "averaging"', 'name = "rnn"', "my_sweep.py: there is a built-in model rnn: give it another name"),
         ('name = "last"', 'name = "dihedral"', "my_sweep.py: there is a built-in task dihedral: give it another name"),
         ('name = "last"', 'name = "the last"', "my_sweep.py: task 'the last' is no name: use small letters"),
@@ -170,9 +168,52 @@ def test_the_error_for_an_invalid_file_is_one_sentence(files, old, new, message)
     assert "\n" not in found
 
 
+@pytest.mark.parametrize(
+    ("start", "title"),
+    [("", "plain"), ('"""Two models.\n\nMore."""\n', "Two models."), ('"""x"""\nTITLE = "A title"\n', "A title")],
+)
+def test_the_title_is_that_of_the_file_else_its_first_line_else_its_name(tmp_path, start, title):
+    path = tmp_path / "plain.py"
+    path.write_text(f"{start}import orch\n\ncells = orch.grid(models=['rnn'], tasks=['dihedral'])\n")
+    (name,), catalogue = read_sweeps([str(path)])
+    assert catalogue.sweeps[name].title == title
+
+
+MODULE = """
+from torch import nn
+
+import orch
+
+
+class PlainNet(nn.Module):
+    def __init__(self, vocabulary, width=8):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Embedding(vocabulary, width), nn.Linear(width, vocabulary))
+
+    def forward(self, tokens):
+        return self.layers(tokens)
+
+
+@orch.task(inputs=2, states=2)
+def parity(state, symbol):
+    return (state + symbol) % 2
+
+
+cells = orch.grid(models=[PlainNet], tasks=[parity], seeds=1, learning_rates=1e-3)
+"""
+
+
+def test_a_grid_in_a_file_may_name_a_class_of_modules(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(MODULE)
+    (trial,) = trials(str(path))
+    assert (trial.model.name, trial.task.name, trial.model.width) == ("plain_net", "parity", 8)
+    assert [code.name for code in codes_defining([trial])] == ["mine"]
+
+
 def test_all_problems_of_all_files_are_reported_at_once(files, another):
     other = another("other")
-    files.edit("TITLE =", "TITEL =")
+    files.edit('TITLE = "Averages on copying"', "TITLE = 3")
     files.edit("def network", "def netwurk")
     other.edit("def cells", "def sells")
     result = orch("plan", files.path, other.path, expect=2)
