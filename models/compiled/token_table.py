@@ -4,13 +4,31 @@ Its twin is `models/token_table.py`. With few tokens the products are bound by m
 tokens; with many, torch's matrix product is faster.
 """
 
-import numpy as np
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
 from orch.models.compiled.jit import jit
 
 MOST_TOKENS = 16
+
+
+class OuterProducts(NamedTuple):
+    """The gradient of a weight of shape (K, *O, D) as sums over tokens, of g_r times x_r.
+
+    Adam can read it without writing it out, which for a full bilinear model would take longer than its recurrence.
+    """
+
+    g_KRO: Tensor
+    x_KRD: Tensor
+
+    def written_out(self) -> Tensor:
+        """Return the gradient: (K, O, D)."""
+        return torch.bmm(self.g_KRO.transpose(1, 2), self.x_KRD)
+
+
+Gradient = Tensor | OuterProducts
 
 
 def token_table(weight_KOD: Tensor, x_KRD: Tensor) -> Tensor:
@@ -25,16 +43,16 @@ def token_table(weight_KOD: Tensor, x_KRD: Tensor) -> Tensor:
     return torch.unflatten(table_KRO, -1, outputs)
 
 
-def token_table_back(weight_KOD: Tensor, x_KRD: Tensor, g_table: Tensor) -> tuple[Tensor, Tensor]:
+def token_table_back(weight_KOD: Tensor, x_KRD: Tensor, g_table: Tensor) -> tuple[Gradient, Tensor]:
     """Return the gradients of the weight and of the embeddings, given that of the table."""
-    flat = weight_KOD.detach().flatten(1, -2)
-    g_KRO = g_table.flatten(2)
+    # A copy, because Adam reads the gradient when it may have changed the embedding already.
+    flat, x_KRD = weight_KOD.detach().flatten(1, -2), x_KRD.detach().clone(memory_format=torch.contiguous_format)
+    g_KRO = g_table.flatten(2).contiguous()
     if g_KRO.shape[1] > MOST_TOKENS:
-        g_weight, g_x = torch.bmm(g_KRO.transpose(1, 2), x_KRD), torch.bmm(g_KRO, flat)
-        return g_weight.view_as(weight_KOD), g_x
-    g_weight, g_x = torch.empty_like(flat), torch.zeros(x_KRD.shape, dtype=flat.dtype)
-    _backward(flat.numpy(), x_KRD.contiguous().numpy(), g_KRO.contiguous().numpy(), g_weight.numpy(), g_x.numpy())
-    return g_weight.view_as(weight_KOD), g_x
+        return torch.bmm(g_KRO.transpose(1, 2), x_KRD).view_as(weight_KOD), torch.bmm(g_KRO, flat)
+    g_x = torch.zeros_like(x_KRD)
+    _backward(flat.numpy(), g_KRO.numpy(), g_x.numpy())
+    return OuterProducts(g_KRO, x_KRD), g_x
 
 
 @jit
@@ -61,12 +79,10 @@ def _forward(weight, x, table):
 
 
 @jit
-def _backward(weight, x, g, g_weight, g_x):
-    num_tokens = x.shape[1]
+def _backward(weight, g, g_x):
+    num_tokens = g.shape[1]
     by_four = weight.shape[1] // 4 * 4
     for k in range(len(weight)):
-        for o in range(weight.shape[1]):
-            outer_sum(g[k, :, o], x[k], g_weight[k, o])
         for o in range(0, by_four, 4):
             row_0, row_1, row_2, row_3 = weight[k, o], weight[k, o + 1], weight[k, o + 2], weight[k, o + 3]
             for r in range(num_tokens):

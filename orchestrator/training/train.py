@@ -8,6 +8,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -20,6 +21,9 @@ from orch.tasks.sampling import Sampler, derive_seed, majority
 from orch.training.adam import StackedAdam
 from orch.training.data import training_data
 from orch.training.evaluation import EvaluationSets, evaluate, per_trial_loss
+
+if TYPE_CHECKING:
+    from orch.models.compiled.token_table import Gradient
 
 _LARGEST_KEPT_BYTES = 31 << 20
 
@@ -130,7 +134,7 @@ class Training:
         tokens_KBT, end_KB, target_KB = self._data.batch(self.step)
         if self.kernel == COMPILED:
             loss_K, by_name = self.network.compiled_gradients(tokens_KBT, target_KB)
-            gradients: Sequence[torch.Tensor] = [by_name[name] for name in self._trained]
+            gradients: Sequence[Gradient] = [by_name[name] for name in self._trained]
         else:
             loss_K = per_trial_loss(self.network(tokens_KBT, end_KB), target_KB).mean(1)
             gradients = torch.autograd.grad(loss_K.sum(), self._parameters)
