@@ -20,6 +20,7 @@ from orch.models.wrapped_module import WrappedModule
 
 if TYPE_CHECKING:
     from orch.models.compiled.gates import GatedScan
+    from orch.models.compiled.token_table import Gradient
     from orch.models.compiled.transitions import CompiledScan
 
 M = TypeVar("M", bound=nn.Module)
@@ -73,7 +74,7 @@ class Network(nn.Module):
         """Whether a training step draws no random numbers, so that it can be recorded and replayed."""
         return True
 
-    def compiled_gradients(self, tokens_KBT: Tensor, target_KB: Tensor) -> tuple[Tensor, State]:
+    def compiled_gradients(self, tokens_KBT: Tensor, target_KB: Tensor) -> "tuple[Tensor, dict[str, Gradient]]":
         """Return each trial's mean loss (K) and its gradient by parameter, from compiled kernels.
 
         Only a network whose settings say `compiled` has them. Autograd takes no part.
@@ -178,7 +179,7 @@ class BilinearFamily(Network):
 
     def forward(self, tokens_KBT: Tensor, end_KB: Tensor) -> Tensor:
         x_KRD = self["embedding"][:, : self.vocabulary.readable]
-        if self.answers_compiled:
+        if self.answers_compiled and self.answers_faster:
             return self.head(self._compiled_scan(x_KRD, tokens_KBT).forward(keep=False))
         normalisation, every_step = self._normalisation()
         each = normalisation if every_step else Normalisation("none", self.config.state_block)
@@ -191,6 +192,11 @@ class BilinearFamily(Network):
         kind, _, final = (config.train_normalisation if self.training else config.eval_normalisation).partition("-")
         return Normalisation(kind, config.state_block), not final
 
+    @property
+    def answers_faster(self) -> bool:
+        """Whether the compiled scan is also the faster one without gradients. For large blocks torch's products are."""
+        return False
+
     def compiled_scan(self, x_KRD: Tensor, tokens_KBT: Tensor, *options: Any) -> "CompiledScan":
         """Return the compiled recurrence over a batch. `options` are h_0, the normalisation and the additive term."""
         raise NotImplementedError
@@ -200,7 +206,7 @@ class BilinearFamily(Network):
         return self.compiled_scan(x_KRD, tokens_KBT, *options)
 
     @torch.no_grad()
-    def compiled_gradients(self, tokens_KBT: Tensor, target_KB: Tensor) -> tuple[Tensor, State]:
+    def compiled_gradients(self, tokens_KBT: Tensor, target_KB: Tensor) -> "tuple[Tensor, dict[str, Gradient]]":
         from orch.models.compiled.head import head_loss
 
         x_KRD = self["embedding"][:, : self.vocabulary.readable]
@@ -208,7 +214,7 @@ class BilinearFamily(Network):
         scan = self._compiled_scan(x_KRD, tokens_KBT)
         h_KBH = scan.forward(keep=not frozen)
         loss_K, g_KBH, g_weight, g_bias = head_loss(self["head.weight"], self["head.bias"], h_KBH, target_KB)
-        gradients = {"head.weight": g_weight, "head.bias": g_bias}
+        gradients: dict[str, Gradient] = {"head.weight": g_weight, "head.bias": g_bias}
         if frozen:
             return loss_K, gradients
         g_x, g_h0, g_additive, parameters = scan.backward(g_KBH)
@@ -249,7 +255,7 @@ class TokenRNN(Network):
         return GatedScan(self.input_table(), self["recurrence.weight_hh"], tokens_KBT)
 
     @torch.no_grad()
-    def compiled_gradients(self, tokens_KBT: Tensor, target_KB: Tensor) -> tuple[Tensor, State]:
+    def compiled_gradients(self, tokens_KBT: Tensor, target_KB: Tensor) -> "tuple[Tensor, dict[str, Gradient]]":
         from orch.models.compiled.head import head_loss
 
         scan = self.compiled_scan(tokens_KBT)

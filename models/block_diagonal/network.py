@@ -22,6 +22,11 @@ class Network(BilinearFamily):
         table_KRbbn = token_table(self["recurrence.transition"], x_KRD, self.scratch)
         return block_scan(table_KRbbn, tokens_KBT, self["initial_state"], normalisation, additive_KRH)
 
+    @property
+    def answers_faster(self) -> bool:
+        b, num_blocks = self.config.state_block, self.config.width // self.config.state_block
+        return b <= 2 or (b <= 8 and num_blocks >= 16)
+
     def compiled_scan(self, x_KRD: Tensor, tokens_KBT: Tensor, *options: Any) -> "CompiledScan":
         from orch.models.compiled.transitions import WeightedBlocks, TableScan
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from orch.models.compiled.block_scan import BlockScan
-from orch.models.compiled.token_table import token_table, token_table_back
+from orch.models.compiled.token_table import Gradient, token_table, token_table_back
 from orch.models.recurrence.normalisation import Normalisation
 
 
@@ -17,7 +17,7 @@ class ScanGradients(NamedTuple):
     """Of the embeddings of readable tokens, through the transitions."""
     h0_KH: Tensor
     additive_KRH: Tensor | None
-    parameters: dict[str, Tensor]
+    parameters: dict[str, Gradient]
     """Of the recurrence's parameters, by name."""
 
 
@@ -34,7 +34,7 @@ class Transitions(Protocol):
 
     table_KRbbn: Tensor
 
-    def backward(self, g_table_KRbbn: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+    def backward(self, g_table_KRbbn: Tensor) -> tuple[Tensor, dict[str, Gradient]]:
         """Return the gradients of the embeddings and of the parameters, by name."""
         ...
 
@@ -72,7 +72,7 @@ class WeightedBlocks:
         table = token_table(weight_KbbnD, x_KRD)
         self.table_KRbbn = table if table.dim() == 5 else table[..., None]
 
-    def backward(self, g_table_KRbbn: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+    def backward(self, g_table_KRbbn: Tensor) -> tuple[Tensor, dict[str, Gradient]]:
         g_weight, g_x = token_table_back(self._weight, self._x_KRD, g_table_KRbbn)
         return g_x, {"recurrence.transition": g_weight}
 
@@ -87,7 +87,7 @@ class Rotations:
         stacked = torch.stack([self._cos, -self._sin, self._sin, self._cos], dim=2)
         self.table_KRbbn = torch.unflatten(stacked, 2, (2, 2))
 
-    def backward(self, g_table_KRbbn: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+    def backward(self, g_table_KRbbn: Tensor) -> tuple[Tensor, dict[str, Gradient]]:
         (g_cos, g_minus_sin), (g_sin, g_cos_too) = (row.unbind(2) for row in g_table_KRbbn.unbind(2))
         g_theta = (g_sin - g_minus_sin) * self._cos - (g_cos + g_cos_too) * self._sin
         g_weight, g_x = token_table_back(self._weight, self._x_KRD, g_theta)

@@ -3,11 +3,16 @@
 A_x = W^(h1) diag((W^(x))^T x) (W^(h2))^T          `out` is W^(h1), `gate` is W^(x), `into` is W^(h2)
 """
 
+from typing import TYPE_CHECKING, Any
+
 import torch
 from torch import Tensor
 
 from orch.models.network import BilinearFamily
 from orch.models.recurrence import Normalisation, factored_scan
+
+if TYPE_CHECKING:
+    from orch.models.compiled.transitions import CompiledScan
 
 
 class Network(BilinearFamily):
@@ -17,3 +22,9 @@ class Network(BilinearFamily):
         gate_KRF = torch.bmm(x_KRD, self["recurrence.gate"])
         out, into = self["recurrence.out"], self["recurrence.into"]
         return factored_scan(out, gate_KRF, into, tokens_KBT, self["initial_state"], normalisation, additive_KRH)
+
+    def compiled_scan(self, x_KRD: Tensor, tokens_KBT: Tensor, *options: Any) -> "CompiledScan":
+        from orch.models.compiled.factors import factored_scan as compiled_scan
+
+        gate, out, into = self["recurrence.gate"], self["recurrence.out"], self["recurrence.into"]
+        return compiled_scan(out, gate, into, x_KRD, tokens_KBT, *options)

@@ -26,11 +26,16 @@ def factored_scan(
     Either every position goes through the factors, or one H x H transition per token is multiplied out beforehand,
     which is cheaper for long sequences, many samples and many factors.
     """
-    (_, B, T), (_, R, F), H = tokens_KBT.shape, gate_KRF.shape, out_KHF.shape[1]
-    if R * H * F + B * T * H < 2 * B * T * F:
+    if multiplies_out(tokens_KBT, gate_KRF, out_KHF):
         table_KRHH = apply_function(_MultipliedOut, out_KHF, gate_KRF, into_KHF)
         return block_scan(table_KRHH[..., None], tokens_KBT, h0_KH, normalisation, additive_KRH)
     return scan(FactoredTransition, normalisation, tokens_KBT, h0_KH, additive_KRH, out_KHF, gate_KRF, into_KHF)
+
+
+def multiplies_out(tokens_KBT: Tensor, gate_KRF: Tensor, out_KHF: Tensor) -> bool:
+    """Return whether multiplying the factors out, once per token, takes fewer operations."""
+    (_, B, T), (_, R, F), H = tokens_KBT.shape, gate_KRF.shape, out_KHF.shape[1]
+    return R * H * F + B * T * H < 2 * B * T * F
 
 
 class _MultipliedOut(torch.autograd.Function):

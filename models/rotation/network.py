@@ -29,6 +29,10 @@ class Network(BilinearFamily):
         table_KRbbn = torch.unflatten(torch.stack([cos, -sin, sin, cos], dim=2), 2, (2, 2))
         return block_scan(table_KRbbn, tokens_KBT, self["initial_state"], normalisation, additive_KRH)
 
+    @property
+    def answers_faster(self) -> bool:
+        return True
+
     def compiled_scan(self, x_KRD: Tensor, tokens_KBT: Tensor, *options: Any) -> "CompiledScan":
         from orch.models.compiled.transitions import Rotations, TableScan
 

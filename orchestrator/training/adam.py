@@ -5,11 +5,18 @@ one, so that the arithmetic is the same for a trial alone and in a stack.
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
 
 import torch
 from torch import Tensor
 
 from orch.training.torch_compat import fused_adam_step
+
+if TYPE_CHECKING:
+    from orch.models.compiled.token_table import Gradient, OuterProducts
+
+_ByTrial = list[list[Tensor]]
+"""Tensors of every trial, in the order of the parameters."""
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 
@@ -21,30 +28,54 @@ class StackedAdam:
         self.first = [torch.zeros_like(parameter) for parameter in parameters]
         self.second = [torch.zeros_like(parameter) for parameter in parameters]
         self._step = torch.zeros((), device=parameters[0].device)
+        self._num_updates = 0
         kinds = ([parameter.detach() for parameter in parameters], self.first, self.second)
+        states: list[_ByTrial] = [[[stack[trial] for stack in kind] for trial in range(len(learning_rates))] for kind in kinds]
         self._groups = []
         for rate in dict.fromkeys(learning_rates):
             trials = [trial for trial, its_rate in enumerate(learning_rates) if its_rate == rate]
-            self._groups.append(
-                (rate, trials, [[stack[trial] for trial in trials for stack in kind] for kind in kinds])
-            )
+            self._groups.append((rate, trials, states))
 
     def set_step(self, step: int) -> None:
         """Set the number of updates that the moments have seen."""
+        self._num_updates = step
         self._step.fill_(step)
 
-    def update(self, gradients: Sequence[Tensor]) -> None:
+    def update(self, gradients: "Sequence[Gradient]") -> None:
         """Update all parameters, given the gradient of each stack."""
         self._step.add_(1)
+        self._num_updates += 1
+        whole = [place for place, gradient in enumerate(gradients) if isinstance(gradient, Tensor)]
         # The kernel walks memory, not strides: a gradient laid out unlike its parameter would be misread.
-        by_trial = list(zip(*(gradient.contiguous().unbind() for gradient in gradients), strict=True))
-        for rate, trials, (parameters, first, second) in self._groups:
+        by_trial = list(zip(*(cast(Tensor, gradients[place]).contiguous().unbind() for place in whole), strict=True))
+        for rate, trials, states in self._groups:
+            parameters, first, second = ([kind[trial][place] for trial in trials for place in whole] for kind in states)
             fused_adam_step(
                 parameters,
                 [gradient for trial in trials for gradient in by_trial[trial]],
                 first,
                 second,
                 [self._step] * len(parameters),
+                learning_rate=rate,
+                beta1=BETA1,
+                beta2=BETA2,
+                epsilon=EPSILON,
+            )
+            for place, gradient in enumerate(gradients):
+                if not isinstance(gradient, Tensor):
+                    self._update_products(place, gradient, rate, trials, states)
+
+    def _update_products(
+        self, place: int, gradient: "OuterProducts", rate: float, trials: list[int], states: "list[_ByTrial]"
+    ) -> None:
+        from orch.models.compiled.adam import update_trial
+
+        for trial in trials:
+            update_trial(
+                *(kind[trial][place] for kind in states),
+                gradient,
+                trial,
+                step=self._num_updates,
                 learning_rate=rate,
                 beta1=BETA1,
                 beta2=BETA2,
