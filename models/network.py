@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -22,6 +22,10 @@ class Network(nn.Module):
 
     A subclass defines `fresh` and `forward`.
     """
+
+    replayable: ClassVar[bool] = True
+    """False if a training step may depend on more than the contents of tensors, such as a number that Python counts or
+    draws. Then a GPU runs it one operation at a time: see `orch.training.capture`."""
 
     def __init__(self, config: Any, vocabulary: Vocabulary, members: Sequence[Mapping[str, Tensor]]):
         super().__init__()
@@ -165,6 +169,8 @@ class PerTrial(Network):
 
     A stack of such trials is no faster than its trials alone; it gives all models the same interface.
     """
+
+    replayable = False  # any module may be wrapped, with any Python code in it
 
     def __init__(self, config: Any, vocabulary: Vocabulary, members: Sequence[Mapping[str, Tensor]]):
         super().__init__(config, vocabulary, members)

@@ -63,6 +63,14 @@ class Config(LayeredConfig):
         per_position = 2 * (self.layers * (matmuls + I * self.kernel_size + 4 * I * N) + H * vocabulary.size)
         return num_samples * num_tokens * per_position
 
+    def working_memory(self, vocabulary: Vocabulary, num_samples: int, num_tokens: int, training: bool) -> int:
+        num_positions = num_samples * num_tokens
+        indices = self._index_memory(vocabulary, num_positions)
+        if training:
+            # The backward pass holds three arrays of all states, of one layer at a time.
+            return num_positions * self.inner * (14 * self.layers + 3 * self.state_size) + indices
+        return self.inner * (6 * num_positions + 2 * num_samples * self.state_size) + indices
+
     def problems(self) -> list[str]:
         found = LayeredConfig.problems(self)
         for field in ("expansion", "state_size", "kernel_size", "time_step_rank"):

@@ -128,6 +128,8 @@ class _Mamba(nn.Module):
 
 
 class Network(PerTrial):
+    replayable = True
+
     @classmethod
     def skeleton(cls, config: Config, vocabulary: Vocabulary) -> nn.Module:
         return _Mamba(config, vocabulary)

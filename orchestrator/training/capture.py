@@ -1,7 +1,7 @@
 """Recording a training step as one launch: on CUDA a step of hundreds of kernels becomes a CUDA graph and is replayed.
 
-Starting a kernel from Python takes several microseconds, which is longer than most kernels of a step run. A graph starts
-all of them at once. The arithmetic is the same: a replayed step runs the kernels of the ordinary one on the same memory.
+Starting a kernel from Python takes several microseconds, longer than most kernels of a step run. A graph starts all of
+them at once. The arithmetic is the same: a replayed step runs the kernels of the ordinary one on the same memory.
 
 `ORCH_CAPTURE=off`, in the environment of the workers, runs every step one operation at a time.
 """
@@ -15,7 +15,7 @@ import torch
 from orch.core.errors import InvalidSettings
 
 NUM_WARM_UP_STEPS = 3
-"""Ordinary steps before a step is recorded: libraries set themselves up in their first calls, which cannot be recorded."""
+"""Ordinary steps before one is recorded: libraries set themselves up in first calls, which cannot be recorded."""
 
 StepFunction = Callable[[], None]
 
@@ -44,7 +44,7 @@ class CudaGraphs:
     """Records steps as CUDA graphs."""
 
     def __init__(self, device: torch.device):
-        self._stream = torch.cuda.Stream(device)
+        self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
     def warm_up(self, step: StepFunction) -> None:
         # On the stream that records, so that what libraries keep for each stream is there.

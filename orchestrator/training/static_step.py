@@ -1,8 +1,8 @@
 """A training step that can be recorded once and replayed, because its inputs and outputs stay where they are.
 
 The batches of a block of steps lie in one tensor on the device. A counter on the device says which of them is next, and
-another one where its losses go. So a step reads nothing from the host and returns nothing to it: to take the next step is
-to do the same operations again. The host writes to the device only between steps: a new block, and the counters with it.
+another one where its losses go. So a step reads nothing from the host and returns nothing to it, and the next step is
+the same operations again. The host writes to the device only between steps: a new block, and the counters with it.
 
 Shapes: S steps of a block, X rows (the tokens, the end and the target), K trials, B samples.
 """
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from orch.training.capture import Recorder, RecordedStep
+from orch.training.capture import RecordedStep, Recorder
 from orch.training.data import Block, TrainingData
 
 Update = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -73,7 +73,7 @@ class StaticSteps:
 
 def _take_step(update: Update, samples_SXKB: Tensor, counters: Tensor, losses_KS: Tensor) -> None:
     """Take the step that the counters point to, and advance them."""
-    place, column = counters.split(1)
+    place, column = counters[:1], counters[1:]
     samples_XKB = samples_SXKB.index_select(0, place)[0]
     # Time comes first in memory, as recurrences read it; the end and the target are contiguous.
     tokens_KBT = samples_XKB[:-2].permute(1, 2, 0)

@@ -84,7 +84,6 @@ class Training:
         self._stack(snapshots)
 
     def _stack(self, snapshots: Sequence[Snapshot]) -> None:
-        self._static: StaticSteps | None = None  # before the new stack needs memory
         trials = [each.trial for each in snapshots]
         first = trials[0]
         kind = first.model.network()
@@ -102,8 +101,9 @@ class Training:
         self._data = training_data(trials, self._sampler)
         self._losses_KS = torch.zeros(len(trials), first.eval_every, device=self.device)
         self._update = functools.partial(update, self.network, self._parameters, self._adam)
-        recorder = find_recorder(self.device)
-        self._static = StaticSteps(self._update, self._data, self._losses_KS, recorder) if recorder else None
+        recorder = find_recorder(self.device) if self.network.replayable else None
+        steps = self._update, self._data, self._losses_KS
+        self._static: StaticSteps | None = StaticSteps(*steps, recorder) if recorder else None
 
     @property
     def warnings(self) -> list[str]:
@@ -169,11 +169,13 @@ class Training:
 
     def _remove_finished(self, stop_reasons: dict[int, StopReason]) -> None:
         """Test the trials at these positions, add their results, and stack the other trials anew."""
+        self._static = None  # a recorded step keeps its memory, which tests and the new stack need
         self.results += self._test(stop_reasons)
         staying = [position for position in range(len(self.members)) if position not in stop_reasons]
         snapshots = [self.snapshot(position) for position in staying]
         self.members = [self.members[position] for position in staying]
         if snapshots:
+            del self.network, self._parameters, self._adam, self._update
             self._stack(snapshots)
 
     def _test(self, stop_reasons: dict[int, StopReason]) -> list[Result]:

@@ -14,21 +14,12 @@ from orch.training import capture, train
 from orch.training.capture import NUM_WARM_UP_STEPS, Recorder, StepFunction
 from orch.training.train import Snapshot, Training
 from tests.small import MODELS, small_trial
+from tests.training.no_recorder import TheStepItself
 from tests.training.operations import Operations
 
 every_model = pytest.mark.parametrize("model", MODELS)
 # Validations fall within blocks of 64 steps and blocks within validations.
 LONG = {"steps": 200, "eval_every": 30, "learning_rate": 1e-3}
-
-
-class TheStepItself:
-    """A recorder that runs the static step each time, without recording."""
-
-    def warm_up(self, step: StepFunction) -> None:
-        step()
-
-    def record(self, step: StepFunction) -> StepFunction:
-        return step
 
 
 class Impossible(TheStepItself):
