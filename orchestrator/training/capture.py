@@ -7,7 +7,8 @@ them at once. The arithmetic is the same: a replayed step runs the kernels of th
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
 import torch
@@ -38,6 +39,20 @@ def find_recorder(device: torch.device) -> Recorder | None:
     if setting not in ("on", "off"):
         raise InvalidSettings([f"ORCH_CAPTURE={setting} is unknown: use on or off"])
     return CudaGraphs(device) if device.type == "cuda" and setting == "on" else None
+
+
+@contextmanager
+def one_operation_at_a_time() -> Iterator[None]:
+    """Record no steps of trainings that are opened within."""
+    before = os.environ.get("ORCH_CAPTURE")
+    os.environ["ORCH_CAPTURE"] = "off"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["ORCH_CAPTURE"]
+        else:
+            os.environ["ORCH_CAPTURE"] = before
 
 
 class CudaGraphs:

@@ -50,9 +50,9 @@ def test_a_pack_takes_the_memory_that_the_planner_expects_validations_and_tests_
     for size in (1, num_stacked(model)):
         found = trained(model, task, size)
         assert found["peak"] <= found["predicted"], size
-        # Else packs would be smaller than they could be. Small ones need not be known so well.
         if models.REGISTRY[model].packs:
-            assert found["predicted"] <= 2.5 * found["peak"] + 50e6, size
+            # Else packs would be smaller than they could be. Trials of a few megabytes need not be known so well.
+            assert found["predicted"] <= 2 * found["peak"] + 20e6 * size, size
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -255,7 +255,7 @@ def test_a_cuda_package_built_for_another_torch_is_an_error_on_a_gpu_and_not_a_s
     assert Config().kernel_name("cpu") == "orch"
 
 
-def test_one_cuda_package_without_the_other_is_an_error_on_a_gpu(packages):
-    packages(mamba_ssm="")
+def test_one_cuda_package_without_the_other_is_an_error_on_a_gpu(packages, monkeypatch):
+    monkeypatch.setattr(scan.importlib.util, "find_spec", lambda name: name if name == "mamba_ssm" else None)
     with pytest.raises(BrokenPackage, match="causal_conv1d is missing: install both"):
         Config().kernel_name("cuda")
