@@ -169,9 +169,8 @@ def check_recording(name: str, device: str) -> str:
         ordinary, _ = losses()
     worst = max(abs(one - other) / abs(other) for one, other in zip(recorded, ordinary, strict=True))
     if not worst <= TOLERANCE:
-        raise Failed(
-            f"the losses of recorded steps differ by {worst:.1e}: more than {TOLERANCE:g}; set ORCH_CAPTURE=off"
-        )
+        problem = f"the losses of recorded steps differ by {worst:.1e}, more than {TOLERANCE:g}"
+        raise Failed(f"{problem}: set ORCH_CAPTURE=off for the workers")
     return "the same losses" if worst == 0 else f"losses within {worst:.1e}"
 
 
