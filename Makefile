@@ -55,7 +55,7 @@ test-slow: $(READY)
 test-cluster: $(READY)
 	$(BIN)/pytest -m cluster
 
-# The tests of models and training with the packages that cluster/setup.sh installs, torch with CUDA among them: six
+# The tests of models and training with the packages that cluster/setup.sh installs, torch with CUDA among them: eight
 # gigabytes and ten minutes, in an environment of its own. Mamba's CUDA wheels come from GitHub; nothing tests them here.
 test-packages:
 	test -x $(PACKAGES)/bin/python || $(PYTHON) -m venv $(PACKAGES)

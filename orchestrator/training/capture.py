@@ -71,7 +71,8 @@ class CudaGraphs:
 
     def record(self, step: StepFunction) -> StepFunction:
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, stream=self._stream):
+        # Other threads of the process, such as one that copies a checkpoint, may use the device meanwhile.
+        with torch.cuda.graph(graph, stream=self._stream, capture_error_mode="thread_local"):
             step()
         return graph.replay
 
@@ -83,11 +84,11 @@ class RecordedStep:
     step that cannot be recorded, such as one that waits for the device, goes on as it is.
     """
 
-    def __init__(self, step: StepFunction, recorder: Recorder):
-        self._step, self._recorder = step, recorder
+    def __init__(self, step: StepFunction, recorder: Recorder, warnings: list[str]):
+        """Add a warning to `warnings` if the step cannot be recorded."""
+        self._step, self._recorder, self._warnings = step, recorder, warnings
         self._num_warm_up_steps = NUM_WARM_UP_STEPS
         self._repeat: StepFunction | None = None
-        self.warnings: list[str] = []
 
     def __call__(self) -> None:
         if self._repeat is None and self._num_warm_up_steps > 0:
@@ -103,5 +104,5 @@ class RecordedStep:
             return self._recorder.record(self._step)
         except RuntimeError as error:
             reason = " ".join(str(error).split())[:300]
-            self.warnings.append(f"a training step cannot be recorded ({reason}): it runs one operation at a time")
+            self._warnings.append(f"a training step cannot be recorded ({reason}): it runs one operation at a time")
             return self._step

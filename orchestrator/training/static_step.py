@@ -32,9 +32,13 @@ class _Program:
 class StaticSteps:
     """The training steps of a stack of trials, recorded once for each size of batch."""
 
-    def __init__(self, update: Update, data: TrainingData, losses_KS: Tensor, recorder: Recorder):
-        """Write the losses of step s into column s of `losses_KS`, modulo the number of columns."""
-        self._update, self._data, self._losses_KS, self._recorder = update, data, losses_KS, recorder
+    def __init__(self, update: Update, data: TrainingData, losses_KS: Tensor, recorder: Recorder, warnings: list[str]):
+        """Write the losses of step s into column s of `losses_KS`, modulo the number of columns.
+
+        A step that cannot be recorded adds a warning to `warnings`.
+        """
+        self._update, self._data, self._losses_KS = update, data, losses_KS
+        self._recorder, self._warnings = recorder, warnings
         self._counters = torch.zeros(2, dtype=torch.int64, device=losses_KS.device)
         self._place, self._column = self._counters
         self._programs: dict[torch.Size, _Program] = {}
@@ -49,11 +53,6 @@ class StaticSteps:
             self._column.zero_()
         self._program.step()
 
-    @property
-    def warnings(self) -> list[str]:
-        """Reasons why steps could not be recorded and run one operation at a time."""
-        return [text for program in self._programs.values() for text in program.step.warnings]
-
     def _load(self, step: int) -> _Program:
         """Put the block of this step and the counters in their places."""
         block = self._data.block(step)
@@ -62,7 +61,8 @@ class StaticSteps:
             samples_SXKB = block.tokens_SKBT.new_empty(S, T + 2, K, B)
             # Not a method: a cycle of references would keep a graph's memory until Python looks for cycles.
             take = functools.partial(_take_step, self._update, samples_SXKB, self._counters, self._losses_KS)
-            self._programs[block.tokens_SKBT.shape] = _Program(samples_SXKB, RecordedStep(take, self._recorder))
+            step_of_block = RecordedStep(take, self._recorder, self._warnings)
+            self._programs[block.tokens_SKBT.shape] = _Program(samples_SXKB, step_of_block)
         program = self._programs[block.tokens_SKBT.shape]
         _copy_block(block, program.samples_SXKB)
         self._place.fill_(step - block.first)

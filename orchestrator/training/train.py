@@ -79,6 +79,8 @@ class Training:
         self.members = [Member(each.trial, list(each.curve), each.seconds) for each in snapshots]
         self.step = self._first_step = snapshots[0].step
         self.results: list[Result] = []
+        self.warnings: list[str] = []
+        """What a user should know about how these trials train."""
         self._sets = EvaluationSets(snapshots[0].trial, self.device)
         self._sampler = Sampler(snapshots[0].trial.task, self.device)
         self._stack(snapshots)
@@ -102,13 +104,9 @@ class Training:
         self._losses_KS = torch.zeros(len(trials), first.eval_every, device=self.device)
         self._update = functools.partial(update, self.network, self._parameters, self._adam)
         recorder = find_recorder(self.device) if self.network.replayable else None
-        steps = self._update, self._data, self._losses_KS
-        self._static: StaticSteps | None = StaticSteps(*steps, recorder) if recorder else None
-
-    @property
-    def warnings(self) -> list[str]:
-        """What a user should know about how the present stack trains."""
-        return self._static.warnings if self._static else []
+        self._static: StaticSteps | None = None
+        if recorder:
+            self._static = StaticSteps(self._update, self._data, self._losses_KS, recorder, self.warnings)
 
     @property
     def finished(self) -> bool:
