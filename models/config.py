@@ -132,6 +132,18 @@ class ModelConfig:
         """
         return num_tokens
 
+    def working_memory(self, vocabulary: Vocabulary, num_samples: int, num_tokens: int, training: bool) -> int:
+        """Most numbers, beside the parameters, that a GPU holds while it reads so many sequences, for sizes of packs.
+
+        In training this includes what the backward pass needs.
+        """
+        num_states = num_samples * num_tokens if training or self.holds_positions else num_samples
+        return 16 * num_states * self.width + self._index_memory(vocabulary, num_samples * num_tokens)
+
+    def _index_memory(self, vocabulary: Vocabulary, num_positions: int) -> int:
+        """Numbers that say which token is where: indices, which take two each, and sums by token."""
+        return num_positions * (vocabulary.readable + 16)
+
     def problems(self) -> list[str]:
         """List everything wrong with these settings, each as a sentence that names the remedy."""
         if self.width < 1:
@@ -179,6 +191,21 @@ class BilinearFamilyConfig(ModelConfig):
         if "constant" in self.additive:
             shapes["additive.constant"] = (H,)
         return shapes | {"head.weight": (vocabulary.size, H), "head.bias": (vocabulary.size,)}
+
+    def transition_size(self, readable: int, num_positions: int) -> int:
+        """Numbers of one token's transition, where a GPU looks it up for every sample."""
+        return self.state_block * self.width
+
+    def working_memory(self, vocabulary: Vocabulary, num_samples: int, num_tokens: int, training: bool) -> int:
+        num_positions = num_samples * num_tokens
+        num_states = num_positions if training else num_samples
+        tables = 6 if training else 3
+        transitions = num_samples + tables * (vocabulary.readable + 1)
+        return (
+            6 * num_states * self.width
+            + transitions * self.transition_size(vocabulary.readable, num_positions)
+            + self._index_memory(vocabulary, num_positions)
+        )
 
     def is_trained(self, parameter: str) -> bool:
         return parameter.startswith("head.") or not self.frozen
@@ -229,6 +256,15 @@ class TokenRNNConfig(ModelConfig):
         H, G = self.width, self.num_gates * self.width
         per_token_table, recurrence = 2 * vocabulary.readable * G * H, 2 * num_samples * num_tokens * G * H
         return per_token_table + recurrence + 2 * num_samples * H * vocabulary.size
+
+    def working_memory(self, vocabulary: Vocabulary, num_samples: int, num_tokens: int, training: bool) -> int:
+        num_positions = num_samples * num_tokens
+        numbers = (
+            (2 * self.num_gates + 4) * num_positions * self.width
+            if training
+            else (4 * self.num_gates + 4) * num_samples * self.width
+        )
+        return numbers + 4 * self.num_gates * self.width**2 + self._index_memory(vocabulary, num_positions)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

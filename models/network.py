@@ -32,6 +32,10 @@ class Network(nn.Module):
     A subclass defines `fresh` and `forward`.
     """
 
+    replayable: ClassVar[bool] = True
+    """False if a training step may depend on more than the contents of tensors, such as a number that Python counts or
+    draws. Then a GPU runs it one operation at a time: see `orch.training.capture`."""
+
     def __init__(self, config: Any, vocabulary: Vocabulary, members: Sequence[Mapping[str, Tensor]]):
         super().__init__()
         self.config = config
@@ -67,11 +71,6 @@ class Network(nn.Module):
 
     def is_parameter(self, name: str) -> bool:
         """Return whether a tensor of the state is a parameter. If not, it is a buffer, such as a running mean."""
-        return True
-
-    @property
-    def is_deterministic(self) -> bool:
-        """Whether a training step draws no random numbers, so that it can be recorded and replayed."""
         return True
 
     def compiled_gradients(self, tokens_KBT: Tensor, target_KB: Tensor) -> "tuple[Tensor, dict[str, Gradient]]":
@@ -293,6 +292,7 @@ class PerTrial(Network):
 
     may_stack: ClassVar[bool] = True
     """False for a module whose trials must take turns."""
+    replayable = False  # any module may be wrapped, with any Python code in it
 
     def __init__(self, config: Any, vocabulary: Vocabulary, members: Sequence[Mapping[str, Tensor]]):
         self.wrapped = self._wrap(config, vocabulary)
@@ -343,10 +343,6 @@ class PerTrial(Network):
 
     def is_parameter(self, name: str) -> bool:
         return name in self.wrapped.parameters
-
-    @property
-    def is_deterministic(self) -> bool:
-        return False  # a user's module may have dropout
 
     def train(self, mode: bool = True) -> "PerTrial":
         self.wrapped.module.train(mode)

@@ -34,6 +34,11 @@ class Config(BilinearFamilyConfig):
         multiplied_out = 2 * H * H * (readable * F + num_positions)
         return 2 * readable * H * F + min(through_factors, multiplied_out)
 
+    def transition_size(self, readable: int, num_positions: int) -> int:
+        H, F = self.width, self.rank
+        multiplied_out = readable * H * F + num_positions * H < 2 * num_positions * F
+        return H * H if multiplied_out else 2 * F
+
     def problems(self) -> list[str]:
         found = BilinearFamilyConfig.problems(self)
         if self.rank < 1:

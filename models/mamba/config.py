@@ -67,6 +67,14 @@ class Config(LayeredConfig):
     def sequential_positions(self, num_tokens: int) -> int:
         return num_tokens * self.layers
 
+    def working_memory(self, vocabulary: Vocabulary, num_samples: int, num_tokens: int, training: bool) -> int:
+        num_positions = num_samples * num_tokens
+        indices = self._index_memory(vocabulary, num_positions)
+        if training:
+            # The backward pass holds three arrays of all states, of one layer at a time.
+            return num_positions * self.inner * (14 * self.layers + 3 * self.state_size) + indices
+        return self.inner * (6 * num_positions + 2 * num_samples * self.state_size) + indices
+
     def problems(self) -> list[str]:
         found = LayeredConfig.problems(self)
         for field in ("expansion", "state_size", "kernel_size", "time_step_rank"):

@@ -7,12 +7,13 @@ The scan is fast on a CPU for four reasons. It treats a few samples at a time, s
 States are laid out (N, I), so that every operation runs along the long axis. It uses exp2, which torch computes three
 times as fast as exp. And backward computes the states again, which takes less time than to fetch them from memory.
 
-On CUDA the kernels of `mamba_ssm` and `causal_conv1d` run instead where both are installed (unmeasured): the trials of
+On CUDA the kernels of `mamba_ssm` and `causal_conv1d` run instead where they are installed (unmeasured): the trials of
 a stack are groups of channels, which both kernels treat separately, so one launch serves all of them. Suffixes of names
 are shapes, as in `network.py`; J is the width of the convolution.
 """
 
 import functools
+import importlib.util
 import math
 from collections.abc import Callable
 from typing import Any
@@ -21,8 +22,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from orch.core.errors import BrokenPackage
 from orch.models.autograd import apply_function
 
+_PACKAGES = ("mamba_ssm", "causal_conv1d")
 STATES_AT_ONCE = 1 << 18
 """Number of state entries that forward treats at once: two arrays of them fit into the cache."""
 STATES_KEPT_AT_ONCE = 1 << 19
@@ -58,11 +61,22 @@ def scan(x_KTBI: Tensor, delta_KTBI: Tensor, A_log_KIN: Tensor, B_KTBN: Tensor, 
 
 @functools.cache
 def _kernels() -> tuple[Callable[..., Tensor], Callable[..., Tensor]] | None:
+    """Return the scan and the convolution of the CUDA packages; None if neither package is installed.
+
+    A package that is installed and cannot be loaded, such as one built for another version of torch, is an error: a GPU
+    would otherwise train many times slower than its owner expects.
+    """
+    missing = [name for name in _PACKAGES if importlib.util.find_spec(name) is None]
+    if len(missing) == len(_PACKAGES):
+        return None
+    remedy = "install both for this version of torch (see cluster/setup.sh), or uninstall both to use orch's own scan"
+    if missing:
+        raise BrokenPackage(f"one of Mamba's CUDA packages is installed, but {missing[0]} is missing: {remedy}")
     try:
         from causal_conv1d import causal_conv1d_fn
         from mamba_ssm.ops.selective_scan_interface import selective_scan_fn
-    except ImportError:
-        return None
+    except Exception as error:  # a library of another version can fail in any way
+        raise BrokenPackage(f"Mamba's CUDA kernels are installed but cannot be loaded ({error}): {remedy}") from error
     return selective_scan_fn, causal_conv1d_fn
 
 

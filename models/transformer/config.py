@@ -65,6 +65,11 @@ class Config(LayeredConfig):
     def sequential_positions(self, num_tokens: int) -> int:
         return 3 * self.layers + 1
 
+    def working_memory(self, vocabulary: Vocabulary, num_samples: int, num_tokens: int, training: bool) -> int:
+        num_positions = num_samples * num_tokens
+        per_position = 12 + 20 * (self.layers - 1) if training else 7 if self.layers == 1 else 12
+        return per_position * num_positions * self.width + self._index_memory(vocabulary, num_positions)
+
     def problems(self) -> list[str]:
         found = LayeredConfig.problems(self)
         if self.width > 0 and (self.heads < 1 or self.width % self.heads):

@@ -5,6 +5,7 @@ OrchError
 ├── InvalidSettings    settings that cannot work, all listed at once
 │   └── InvalidCode    a user's sweep file that cannot be used, with the line if it is known
 ├── InvalidQuery       SQL that does not work, or asks for more than reading
+├── BrokenPackage      an installed package that cannot be loaded
 ├── DamagedFile        a file that is damaged or has another format
 ├── StoreUnreachable   a store that cannot be read or written
 ├── StoreFull          a store whose disk is full
@@ -53,6 +54,10 @@ class InvalidCode(InvalidSettings):
 
 
 class InvalidQuery(OrchError):
+    pass
+
+
+class BrokenPackage(OrchError):
     pass
 
 

@@ -8,10 +8,13 @@ import math
 from dataclasses import dataclass
 
 from orch.planning.probed import Probed
+from orch.sweeps.batches import FEWEST_AT_ONCE, STEPS_PER_BLOCK, TOKENS_AT_ONCE
 from orch.sweeps.trial import Trial
 
 WORTH_IT = 1.2
 """Smallest speedup for which trials are packed: less is lost again in scheduling."""
+COPIES_OF_DATA = 6
+"""Copies of a block of training data that a GPU holds while it is drawn, as eight-byte integers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +82,29 @@ def stacks_exactly(trial: Trial) -> bool:
     )
 
 
-def memory(trial: Trial) -> float:
-    """Estimate the bytes that training a trial takes: weights, gradients and moments, states, and transitions."""
+def memory(trial: Trial, size: int = 1, device: str = "cpu") -> float:
+    """Estimate the bytes that training a pack takes at its peak, validations and tests included."""
+    if _pace(device) is PACES["cpu"]:
+        return size * _memory_on_a_core(trial)
+    model, vocabulary, num_tokens = trial.model, trial.vocabulary, trial.task.num_tokens
+
+    def evaluation(num_samples: int, num_inputs: int) -> int:
+        num_at_once = min(num_samples, max(FEWEST_AT_ONCE, TOKENS_AT_ONCE // (size * num_tokens(num_inputs))))
+        return model.working_memory(vocabulary, num_at_once, num_tokens(num_inputs), training=False)
+
+    in_training = model.working_memory(vocabulary, trial.batch_size, num_tokens(trial.max_inputs), training=True)
+    in_evaluation = max(
+        evaluation(trial.validation_samples, trial.max_inputs),
+        *(evaluation(trial.test_samples, length) for length in trial.tested_lengths),
+    )
+    num_parameters = model.num_parameters(vocabulary)
+    # A recorded step keeps its memory while the pack is evaluated, or copied because a trial leaves it.
+    numbers = 4 * num_parameters + in_training + max(in_evaluation, 3 * num_parameters)
+    block = STEPS_PER_BLOCK * trial.batch_size * (num_tokens(trial.max_inputs) + 2)
+    return size * (4 * numbers + COPIES_OF_DATA * 8 * block)
+
+
+def _memory_on_a_core(trial: Trial) -> float:
     model, vocabulary = trial.model, trial.vocabulary
     num_tokens = trial.task.num_tokens(trial.max_inputs)
     num_states = max(trial.batch_size * num_tokens, trial.validation_samples) * model.width
@@ -101,8 +125,10 @@ def pack_size(
     equal sizes: twelve trials make two packs of six, not nine and three.
     """
     pace = _pace(device)
-    each = memory(trial) if probed is None or probed.memory is None else max(memory(trial), probed.memory)
-    most = min(largest or pace.largest_pack, int(pace.memory / each))
+    measured = 0 if probed is None or probed.memory is None else probed.memory
+    most = min(largest or pace.largest_pack, num_available)
+    while most > 1 and max(memory(trial, most, device), most * measured) > pace.memory:
+        most -= 1
     if probed is not None and probed.stacks is not None:
         stacks = probed.stacks
     else:

@@ -23,6 +23,7 @@ from orch.store import Store
 from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
 from orch.sweeps.trial import Trial, make_trial
 from orch.tasks.sampling import Batch, Sampler
+from orch.training.capture import find_recorder, one_operation_at_a_time
 from orch.training.checkpoints import parse_snapshot, snapshot_bytes
 from orch.training.train import Training, train
 
@@ -93,6 +94,7 @@ def checks(
         *of_each("outputs and gradients", compare_with_double),
         *kernels,
         *of_each("pack and checkpoint", check_training),
+        *of_each("recorded steps", check_recording),
         ("rates", lambda: record_rates(store_uri, device, rate_seconds, names, definitions)),
     ]
 
@@ -159,6 +161,29 @@ def check_training(name: str, device: str, definitions: Definitions = BUILT_IN_D
     if not worst <= PACK_TOLERANCE:
         raise Failed(f"a resumed pack differs from its trials alone by {worst:.1e}: more than {PACK_TOLERANCE:g}")
     return "bit for bit" if worst == 0 else f"within {worst:.1e}"
+
+
+def check_recording(name: str, device: str, definitions: Definitions = BUILT_IN_DEFINITIONS) -> str:
+    """Compare the losses of steps that are recorded and replayed with those of steps one operation at a time."""
+    if find_recorder(torch.device(device)) is None:
+        raise Skipped("steps are recorded on GPUs only, and where ORCH_CAPTURE is not off")
+    trials = [small_trial(name, definitions, init_seed=seed, data_seed=seed, learning_rate=1e-3) for seed in range(2)]
+
+    def losses() -> tuple[list[float], list[str]]:
+        training = Training(trials, device)
+        training.advance()
+        return [member.curve[0].train_loss for member in training.members], training.warnings
+
+    recorded, warnings = losses()
+    if warnings:
+        raise Failed("; ".join(warnings))
+    with one_operation_at_a_time():
+        ordinary, _ = losses()
+    worst = max(abs(one - other) / abs(other) for one, other in zip(recorded, ordinary, strict=True))
+    if not worst <= TOLERANCE:
+        problem = f"the losses of recorded steps differ by {worst:.1e}, more than {TOLERANCE:g}"
+        raise Failed(f"{problem}: set ORCH_CAPTURE=off for the workers")
+    return "the same losses" if worst == 0 else f"losses within {worst:.1e}"
 
 
 def record_rates(

@@ -97,6 +97,7 @@ class UnitRun:
         self._saved_at = time.monotonic()
         self._save_seconds = 0.0
         self._num_reported = 0
+        self._warned: set[str] = set()
         self._training: Any = None
         self._first_steps: dict[str, int] = {}
         self._waiting_groups: list[tuple[list[Trial], list[Snapshot | None]]] = []
@@ -171,11 +172,19 @@ class UnitRun:
             if self._training.finished:
                 self._training = self._open_training()
             self._training.advance()
+            self._log_warnings()
             finished = self._write_results()
             self._checkpoint_if_due()
         except Exception as error:
             raise self._failed(error) from error
         return finished
+
+    def _log_warnings(self) -> None:
+        """Log each warning of the training once. A training of the user's own may have none to give."""
+        for text in getattr(self._training, "warnings", ()):
+            if text not in self._warned:
+                self._warned.add(text)
+                self._log.event("warning", text=text)
 
     @property
     def done(self) -> bool:

@@ -1,13 +1,14 @@
 """Recording a training step as one launch: on CUDA a step of hundreds of kernels becomes a CUDA graph and is replayed.
 
-Starting a kernel from Python takes several microseconds, which is longer than most kernels of a step run. A graph starts
-all of them at once. The arithmetic is the same: a replayed step runs the kernels of the ordinary one on the same memory.
+Starting a kernel from Python takes several microseconds, longer than most kernels of a step run. A graph starts all of
+them at once. The arithmetic is the same: a replayed step runs the kernels of the ordinary one on the same memory.
 
 `ORCH_CAPTURE=off`, in the environment of the workers, runs every step one operation at a time.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
 import torch
@@ -15,7 +16,7 @@ import torch
 from orch.core.errors import InvalidSettings
 
 NUM_WARM_UP_STEPS = 3
-"""Ordinary steps before a step is recorded: libraries set themselves up in their first calls, which cannot be recorded."""
+"""Ordinary steps before one is recorded: libraries set themselves up in first calls, which cannot be recorded."""
 
 StepFunction = Callable[[], None]
 
@@ -40,11 +41,25 @@ def find_recorder(device: torch.device) -> Recorder | None:
     return CudaGraphs(device) if device.type == "cuda" and setting == "on" else None
 
 
+@contextmanager
+def one_operation_at_a_time() -> Iterator[None]:
+    """Record no steps of trainings that are opened within."""
+    before = os.environ.get("ORCH_CAPTURE")
+    os.environ["ORCH_CAPTURE"] = "off"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["ORCH_CAPTURE"]
+        else:
+            os.environ["ORCH_CAPTURE"] = before
+
+
 class CudaGraphs:
     """Records steps as CUDA graphs."""
 
     def __init__(self, device: torch.device):
-        self._stream = torch.cuda.Stream(device)
+        self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
     def warm_up(self, step: StepFunction) -> None:
         # On the stream that records, so that what libraries keep for each stream is there.
@@ -56,7 +71,8 @@ class CudaGraphs:
 
     def record(self, step: StepFunction) -> StepFunction:
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, stream=self._stream):
+        # Other threads of the process, such as one that copies a checkpoint, may use the device meanwhile.
+        with torch.cuda.graph(graph, stream=self._stream, capture_error_mode="thread_local"):
             step()
         return graph.replay
 
@@ -68,11 +84,11 @@ class RecordedStep:
     step that cannot be recorded, such as one that waits for the device, goes on as it is.
     """
 
-    def __init__(self, step: StepFunction, recorder: Recorder):
-        self._step, self._recorder = step, recorder
+    def __init__(self, step: StepFunction, recorder: Recorder, warnings: list[str]):
+        """Add a warning to `warnings` if the step cannot be recorded."""
+        self._step, self._recorder, self._warnings = step, recorder, warnings
         self._num_warm_up_steps = NUM_WARM_UP_STEPS
         self._repeat: StepFunction | None = None
-        self.warnings: list[str] = []
 
     def __call__(self) -> None:
         if self._repeat is None and self._num_warm_up_steps > 0:
@@ -88,5 +104,5 @@ class RecordedStep:
             return self._recorder.record(self._step)
         except RuntimeError as error:
             reason = " ".join(str(error).split())[:300]
-            self.warnings.append(f"a training step cannot be recorded ({reason}): it runs one operation at a time")
+            self._warnings.append(f"a training step cannot be recorded ({reason}): it runs one operation at a time")
             return self._step

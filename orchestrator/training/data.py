@@ -9,10 +9,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from orch.sweeps.batches import STEPS_PER_BLOCK
 from orch.sweeps.trial import Trial
 from orch.tasks.sampling import Batch, Sampler
-
-STEPS_PER_BLOCK = 64
 
 Step = tuple[Tensor, Tensor, Tensor]
 """tokens (K, B, T), end (K, B), target (K, B)."""
@@ -100,7 +99,7 @@ class FixedSet(TrainingData):
         num_full = trial.train_examples // trial.batch_size
         num_in_full = num_full * trial.batch_size
         if offset < num_full:
-            first, batches = 0, (part[:, :num_in_full].unflatten(1, (num_full, -1)) for part in self._epoch[1])
+            first, batches = 0, (torch.unflatten(part[:, :num_in_full], 1, (num_full, -1)) for part in self._epoch[1])
         else:
             first, batches = num_full, (part[:, None, num_in_full:] for part in self._epoch[1])
         return Block(number * trial.batches_per_epoch + first, *(part.transpose(0, 1) for part in batches))

@@ -8,11 +8,10 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from orch.models.network import Network
+from orch.sweeps.batches import FEWEST_AT_ONCE, TOKENS_AT_ONCE
 from orch.sweeps.trial import Trial
 from orch.tasks.sampling import Batch, Sampler
 
-_TOKENS_AT_ONCE = 1 << 17
-"""Tokens per batch on a GPU: enough to keep it busy, and few enough for models that hold all positions at once."""
 _TOKENS_IN_CACHE, _STATES_IN_CACHE = 1 << 13, 1 << 11
 """Sizes that fit in a CPU's cache: tokens of a model that holds all positions at once, samples of a recurrent one."""
 
@@ -66,7 +65,7 @@ def per_trial_loss(logits_KBV: Tensor, target_KB: Tensor) -> Tensor:
 def rows_at_once(num_tokens: int, network: Network, device: str) -> int:
     """Return how many samples of this length are evaluated at once."""
     if device != "cpu":
-        return max(64, _TOKENS_AT_ONCE // num_tokens)
+        return max(FEWEST_AT_ONCE, TOKENS_AT_ONCE // (num_tokens * network.num_trials))
     if network.config.holds_positions:
         return max(8, _TOKENS_IN_CACHE // num_tokens)
     return max(64, _STATES_IN_CACHE // network.num_trials)

@@ -1,8 +1,8 @@
 """A training step that can be recorded once and replayed, because its inputs and outputs stay where they are.
 
 The batches of a block of steps lie in one tensor on the device. A counter on the device says which of them is next, and
-another one where its losses go. So a step reads nothing from the host and returns nothing to it: to take the next step is
-to do the same operations again. The host writes to the device only between steps: a new block, and the counters with it.
+another one where its losses go. So a step reads nothing from the host and returns nothing to it, and the next step is
+the same operations again. The host writes to the device only between steps: a new block, and the counters with it.
 
 Shapes: S steps of a block, X rows (the tokens, the end and the target), K trials, B samples.
 """
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from orch.training.capture import Recorder, RecordedStep
+from orch.training.capture import RecordedStep, Recorder
 from orch.training.data import Block, TrainingData
 
 Update = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -32,9 +32,13 @@ class _Program:
 class StaticSteps:
     """The training steps of a stack of trials, recorded once for each size of batch."""
 
-    def __init__(self, update: Update, data: TrainingData, losses_KS: Tensor, recorder: Recorder):
-        """Write the losses of step s into column s of `losses_KS`, modulo the number of columns."""
-        self._update, self._data, self._losses_KS, self._recorder = update, data, losses_KS, recorder
+    def __init__(self, update: Update, data: TrainingData, losses_KS: Tensor, recorder: Recorder, warnings: list[str]):
+        """Write the losses of step s into column s of `losses_KS`, modulo the number of columns.
+
+        A step that cannot be recorded adds a warning to `warnings`.
+        """
+        self._update, self._data, self._losses_KS = update, data, losses_KS
+        self._recorder, self._warnings = recorder, warnings
         self._counters = torch.zeros(2, dtype=torch.int64, device=losses_KS.device)
         self._place, self._column = self._counters
         self._programs: dict[torch.Size, _Program] = {}
@@ -49,11 +53,6 @@ class StaticSteps:
             self._column.zero_()
         self._program.step()
 
-    @property
-    def warnings(self) -> list[str]:
-        """Reasons why steps could not be recorded and run one operation at a time."""
-        return [text for program in self._programs.values() for text in program.step.warnings]
-
     def _load(self, step: int) -> _Program:
         """Put the block of this step and the counters in their places."""
         block = self._data.block(step)
@@ -62,7 +61,8 @@ class StaticSteps:
             samples_SXKB = block.tokens_SKBT.new_empty(S, T + 2, K, B)
             # Not a method: a cycle of references would keep a graph's memory until Python looks for cycles.
             take = functools.partial(_take_step, self._update, samples_SXKB, self._counters, self._losses_KS)
-            self._programs[block.tokens_SKBT.shape] = _Program(samples_SXKB, RecordedStep(take, self._recorder))
+            step_of_block = RecordedStep(take, self._recorder, self._warnings)
+            self._programs[block.tokens_SKBT.shape] = _Program(samples_SXKB, step_of_block)
         program = self._programs[block.tokens_SKBT.shape]
         _copy_block(block, program.samples_SXKB)
         self._place.fill_(step - block.first)
@@ -73,7 +73,7 @@ class StaticSteps:
 
 def _take_step(update: Update, samples_SXKB: Tensor, counters: Tensor, losses_KS: Tensor) -> None:
     """Take the step that the counters point to, and advance them."""
-    place, column = counters.split(1)
+    place, column = counters[:1], counters[1:]
     samples_XKB = samples_SXKB.index_select(0, place)[0]
     # Time comes first in memory, as recurrences read it; the end and the target are contiguous.
     tokens_KBT = samples_XKB[:-2].permute(1, 2, 0)

@@ -84,12 +84,13 @@ class Training:
         self.members = [Member(each.trial, list(each.curve), each.seconds) for each in snapshots]
         self.step = self._first_step = snapshots[0].step
         self.results: list[Result] = []
+        self.warnings: list[str] = []
+        """What a user should know about how these trials train."""
         self._sets = EvaluationSets(snapshots[0].trial, self.device)
         self._sampler = Sampler(snapshots[0].trial.task, self.device)
         self._stack(snapshots)
 
     def _stack(self, snapshots: Sequence[Snapshot]) -> None:
-        self._static: StaticSteps | None = None  # before the new stack needs memory
         trials = [each.trial for each in snapshots]
         first = trials[0]
         kind = first.model.network()
@@ -109,14 +110,9 @@ class Training:
         self._data = training_data(trials, self._sampler)
         self._losses_KS = torch.zeros(len(trials), first.eval_every, device=self.device)
         self._update = functools.partial(update, self.network, trained, self._adam)
-        # A recording would draw the same random numbers at every step.
-        recorder = find_recorder(self.device) if self.network.is_deterministic else None
-        self._static = StaticSteps(self._update, self._data, self._losses_KS, recorder) if recorder else None
-
-    @property
-    def warnings(self) -> list[str]:
-        """What a user should know about how the present stack trains."""
-        return self._static.warnings if self._static else []
+        recorder = find_recorder(self.device) if self.network.replayable else None
+        if recorder:
+            self._static = StaticSteps(self._update, self._data, self._losses_KS, recorder, self.warnings)
 
     def _noise_seed(self, position: int) -> int:
         """Return the seed of the random numbers that a trial draws in the coming step."""
@@ -182,11 +178,13 @@ class Training:
 
     def _remove_finished(self, stop_reasons: dict[int, StopReason]) -> None:
         """Test the trials at these positions, add their results, and stack the other trials anew."""
+        self._static = None  # a recorded step keeps its memory, which tests and the new stack need
         self.results += self._test(stop_reasons)
         staying = [position for position in range(len(self.members)) if position not in stop_reasons]
         snapshots = [self.snapshot(position) for position in staying]
         self.members = [self.members[position] for position in staying]
         if snapshots:
+            del self.network, self._parameters, self._adam, self._update
             self._stack(snapshots)
 
     def _test(self, stop_reasons: dict[int, StopReason]) -> list[Result]:

@@ -1,6 +1,7 @@
 """Our Mamba has the parameters, outputs, gradients and initial distributions of transformers' Mamba."""
 
 import math
+import sys
 
 import pytest
 import torch
@@ -8,6 +9,7 @@ from torch import Tensor
 from torch.nn.functional import conv1d, cross_entropy, silu
 from transformers import MambaConfig, MambaForCausalLM
 
+from orch.core.errors import BrokenPackage
 from orch.models import Vocabulary
 from orch.models.mamba import network, scan
 from orch.models.mamba.config import Config
@@ -217,3 +219,46 @@ def test_the_cuda_packages_are_called_as_documented_with_trials_as_groups_of_cha
 
 def test_our_own_scan_runs_on_the_cpu():
     assert Config().kernel_name("cpu") == "orch"
+
+
+@pytest.fixture
+def packages(tmp_path, monkeypatch):
+    """Return a function that installs the CUDA packages with these contents."""
+
+    def install(**sources: str) -> None:
+        for name, source in sources.items():
+            (tmp_path / name / "ops").mkdir(parents=True)
+            (tmp_path / name / "__init__.py").write_text(source)
+            (tmp_path / name / "ops/__init__.py").touch()
+            (tmp_path / name / "ops/selective_scan_interface.py").write_text("selective_scan_fn = 'scan'")
+        monkeypatch.syspath_prepend(str(tmp_path))
+
+    scan._kernels.cache_clear()
+    yield install
+    scan._kernels.cache_clear()
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("mamba_ssm", "causal_conv1d")]:
+        del sys.modules[name]
+
+
+def test_without_the_cuda_packages_a_gpu_uses_our_scan(packages, monkeypatch):
+    monkeypatch.setattr(scan.importlib.util, "find_spec", lambda name: None)
+    assert Config().kernel_name("cuda") == "orch"
+
+
+def test_the_cuda_packages_are_used_where_both_load(packages):
+    packages(mamba_ssm="", causal_conv1d="causal_conv1d_fn = 'convolution'")
+    assert Config().kernel_name("cuda") == "mamba_ssm"
+    assert Config().kernel_name("cpu") == "orch"
+
+
+def test_a_cuda_package_built_for_another_torch_is_an_error_on_a_gpu_and_not_a_slow_path(packages):
+    packages(mamba_ssm="raise ImportError('undefined symbol: _ZN3c104cuda9SetDeviceEi')", causal_conv1d="")
+    with pytest.raises(BrokenPackage, match="cannot be loaded"):
+        Config().kernel_name("cuda")
+    assert Config().kernel_name("cpu") == "orch"
+
+
+def test_one_cuda_package_without_the_other_is_an_error_on_a_gpu(packages, monkeypatch):
+    monkeypatch.setattr(scan.importlib.util, "find_spec", lambda name: name if name == "mamba_ssm" else None)
+    with pytest.raises(BrokenPackage, match="causal_conv1d is missing: install both"):
+        Config().kernel_name("cuda")

@@ -1,14 +1,21 @@
 """`orch doctor`: passes on a device that is right, fails on one that is not, and leaves rates that plans use."""
 
+import os
+
 import pytest
 import torch
 
+from orch.core.errors import BrokenPackage
+from orch.models.mamba import scan
+from orch.models.recurrence import batch_positions, blocks, token_lookup
 from orch.models.rnn.network import Network as RNN
 from orch.planning.estimate import Basis
 from orch.planning.plan import make_plan
 from orch.running import doctor
 from orch.running.doctor import CheckState, examine
 from orch.store import Store
+from orch.training import static_step, train
+from tests.training.operations import Operations
 
 pytestmark = pytest.mark.thorough
 
@@ -51,6 +58,56 @@ def test_a_pack_that_differs_from_its_trials_alone_fails(tmp_path, monkeypatch):
     finding = findings(Store.open(tmp_path))["rnn: pack and checkpoint"]
     assert finding.state is CheckState.FAIL
     assert "differs from its trials alone" in finding.detail
+
+
+@pytest.fixture
+def recorder(monkeypatch):
+    """Record steps on the CPU, as a GPU would, unless they are to run one operation at a time."""
+    for module in (blocks, batch_positions, token_lookup):
+        monkeypatch.setattr(module, "on_host", lambda tensor: False)
+    kind = Operations()
+    for module in (doctor, train):
+        monkeypatch.setattr(
+            module, "find_recorder", lambda device: None if os.environ.get("ORCH_CAPTURE") == "off" else kind
+        )
+    return kind
+
+
+def test_recorded_steps_that_compute_the_same_pass(recorder):
+    assert doctor.check_recording("rotation", "cpu") == "the same losses"
+    assert recorder.num_recorded == 1
+    assert "ORCH_CAPTURE" not in os.environ
+
+
+def test_recorded_steps_that_repeat_one_batch_fail(recorder, monkeypatch):
+    right = static_step._take_step
+
+    def stuck(update, samples_SXKB, counters, losses_KS):
+        right(update, samples_SXKB[:1].expand_as(samples_SXKB), counters, losses_KS)
+
+    monkeypatch.setattr(static_step, "_take_step", stuck)
+    with pytest.raises(doctor.Failed, match="the losses of recorded steps differ by"):
+        doctor.check_recording("rotation", "cpu")
+
+
+def test_steps_that_cannot_be_recorded_fail(recorder, monkeypatch):
+    def refuse(step):
+        raise RuntimeError("not permitted")
+
+    monkeypatch.setattr(recorder, "record", refuse)
+    with pytest.raises(doctor.Failed, match="cannot be recorded"):
+        doctor.check_recording("rotation", "cpu")
+
+
+def test_a_broken_package_of_cuda_kernels_is_a_failure_and_not_a_skip(tmp_path, monkeypatch):
+    def broken():
+        raise BrokenPackage("Mamba's CUDA kernels are installed but cannot be loaded")
+
+    monkeypatch.setattr(scan, "_kernels", broken)
+    found = {each.check: each for each in examine(Store.open(tmp_path).uri, "cuda", rate_seconds=0.05, names=())}
+    finding = found["mamba: mamba_ssm against ours"]
+    assert finding.state is CheckState.FAIL
+    assert "cannot be loaded" in finding.detail
 
 
 def test_a_store_out_of_reach_is_a_finding(tmp_path):

@@ -34,6 +34,22 @@ class Operations:
         return tape.replay
 
 
+def trace(step: StepFunction) -> list[str]:
+    """Return the operations of a step, each with its numbers and with the shapes of its tensors."""
+    found = []
+
+    class Trace(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            kwargs = kwargs or {}
+            described = tree_map_only(Tensor, lambda tensor: (tensor.dtype, *tensor.shape), (args, kwargs))
+            found.append(f"{func}{described}")
+            return func(*args, **kwargs)
+
+    with Trace():
+        step()
+    return found
+
+
 class _Tape(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()

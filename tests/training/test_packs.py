@@ -100,7 +100,7 @@ def num_launches(trials: list[Trial]) -> int:
     """Return the operators of one training step that compute something and are not made of others that do."""
     training = Training(trials)
     training.advance(stop_at=2)  # what is drawn once per block of steps, is drawn
-    with profile() as profiler:
+    with profile(acc_events=True) as profiler:
         training.advance(stop_at=3)
 
     def computes(event: Any) -> bool:

@@ -14,21 +14,12 @@ from orch.training import capture, train
 from orch.training.capture import NUM_WARM_UP_STEPS, Recorder, StepFunction
 from orch.training.train import Snapshot, Training
 from tests.small import MODELS, small_trial
-from tests.training.operations import Operations
+from tests.training.no_recorder import TheStepItself
+from tests.training.operations import Operations, trace
 
 every_model = pytest.mark.parametrize("model", MODELS)
 # Validations fall within blocks of 64 steps and blocks within validations.
 LONG = {"steps": 200, "eval_every": 30, "learning_rate": 1e-3}
-
-
-class TheStepItself:
-    """A recorder that runs the static step each time, without recording."""
-
-    def warm_up(self, step: StepFunction) -> None:
-        step()
-
-    def record(self, step: StepFunction) -> StepFunction:
-        return step
 
 
 class Impossible(TheStepItself):
@@ -93,6 +84,22 @@ def test_operations_recorded_once_and_replayed_200_times_give_the_numbers_of_ord
     record_with(recorder := Operations())
     assert_equal(run(trials), expected)
     assert recorder.num_recorded == 1
+
+
+@every_model
+def test_every_step_is_the_same_operations_whatever_its_batch(model, record_with, as_on_a_gpu):
+    record_with(TheStepItself())
+    training = Training([small_trial(model, init_seed=seed, data_seed=seed) for seed in range(2)])
+    training.advance(stop_at=2)
+    assert trace(training._train_step) == trace(training._train_step)
+
+
+def test_steps_that_leave_out_padding_are_not_the_same_operations(record_with):
+    """The traces can differ: on a CPU an LSTM reads only as many samples as have not ended."""
+    record_with(TheStepItself())
+    training = Training([small_trial("lstm", width=48)])
+    training.advance(stop_at=2)
+    assert trace(training._train_step) != trace(training._train_step)
 
 
 def test_a_resumed_training_goes_on_within_its_block(record_with, as_on_a_gpu):

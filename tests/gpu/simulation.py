@@ -1,0 +1,222 @@
+"""Training on a GPU that is not there: fake tensors on device "cuda" have shapes and no data, and run code for GPUs.
+
+Runs in a process of its own, because `pretend_cuda.cpp` has to be loaded before torch: see `process.py`. It reads one
+request per line from its standard input, `{"function": …, "arguments": {…}}`, and answers with one line of JSON.
+"""
+
+import contextlib
+import ctypes
+import dataclasses
+import json
+import sys
+import traceback
+import weakref
+from collections import Counter
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+if __name__ == "__main__":
+    folder = Path(str(find_spec("torch").submodule_search_locations[0])) / "lib"  # type: ignore[union-attr, index]
+    for library in (folder / "libc10.so", folder / "libtorch_cpu.so", sys.argv[1]):
+        ctypes.CDLL(str(library), ctypes.RTLD_GLOBAL)
+
+import torch
+from torch import Tensor
+from torch._subclasses import FakeTensor, FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from orch.models.network import Network
+from orch.planning.pack_size import memory
+from orch.sweeps.trial import Trial, make_trial
+from orch.training import train
+from orch.training.train import Snapshot, Training
+from tests.training.no_recorder import TheStepItself
+
+NO_KERNEL = {
+    *("alias", "as_strided", "detach", "empty", "empty_like", "empty_strided", "expand", "new_empty", "permute"),
+    *("new_empty_strided", "select", "slice", "split", "split_with_sizes", "squeeze", "t", "transpose", "unbind"),
+    *("unsqueeze", "view", "_unsafe_view", "_reshape_alias", "device"),
+}
+"""Operations that make a view or get memory: nothing runs on a device."""
+
+
+class Watch(TorchDispatchMode):
+    """Counts kernels, and notes operations in which a tensor of the host takes part."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kernels: Counter[str] = Counter()
+        self.with_host: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        name = func.overloadpacket.__name__
+        tensors = [leaf for leaf in tree_leaves((args, kwargs, result)) if isinstance(leaf, Tensor)]
+        if any(tensor.device.type != "cuda" for tensor in tensors):
+            self.with_host.append(name)
+        if name not in NO_KERNEL:
+            self.kernels[name] += 1
+        return result
+
+
+class Memory(TorchDispatchMode):
+    """Follows the bytes that tensors on the device take, and their peak."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = self.peak = 0
+        self._known: set[int] = set()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        for leaf in tree_leaves(result):
+            if isinstance(leaf, Tensor) and leaf.device.type == "cuda":
+                storage = leaf.untyped_storage()
+                if storage._cdata not in self._known:
+                    self._known.add(storage._cdata)
+                    num_bytes = -(-storage.nbytes() // 512) * 512  # as CUDA's allocator rounds
+                    self.now += num_bytes
+                    self.peak = max(self.peak, self.now)
+                    weakref.finalize(storage, self._free, storage._cdata, num_bytes)
+        return result
+
+    def _free(self, key: int, num_bytes: int) -> None:
+        self._known.discard(key)
+        self.now -= num_bytes
+
+
+class FakeDevice:
+    """What a fake device needs for a whole training: numbers at validations, and parameters that can move to it."""
+
+    def __init__(self) -> None:
+        self.num_reads = 0
+
+    def __enter__(self) -> "FakeDevice":
+        def read(tensor: Tensor) -> list[float]:
+            """Return scores of which the first trial's is low enough to stop early."""
+            self.num_reads += 1
+            return [float(position > 0) for position in range(len(tensor))]
+
+        def move(network: Network, device: torch.device) -> Network:
+            """Do what `nn.Module.to` does, which cannot change fake parameters in place."""
+            for name, parameter in network._parameters.items():
+                assert parameter is not None
+                moved = parameter.detach().to(device)
+                network._parameters[name] = torch.nn.Parameter(moved, requires_grad=parameter.requires_grad)
+            for name, buffer in network._buffers.items():
+                network._buffers[name] = None if buffer is None else buffer.to(device)
+            return network
+
+        self._patches = contextlib.ExitStack()
+        for owner, name, value in (
+            (FakeTensor, "tolist", read),
+            (Network, "to", move),
+            (train, "majority", lambda task, num_inputs: 0.5),  # computed on the host, from numbers
+        ):
+            self._patches.enter_context(mock.patch.object(owner, name, value))
+        self._patches.enter_context(FakeTensorMode())
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._patches.close()
+
+
+def make_trials(model: str, task: str, size: int, settings: dict[str, Any]) -> list[Trial]:
+    short = {"steps": 4, "eval_every": 3, "test_length": 20, "curve_lengths": (20,)}
+    return [
+        make_trial(task, model, modulus=5, init_seed=seed, data_seed=seed, **short, **settings) for seed in range(size)
+    ]
+
+
+def train_pack(model: str, task: str, size: int, settings: dict[str, Any], static: bool = True) -> dict[str, Any]:
+    """Train a pack from its initialisation to its results, and resume it once from snapshots.
+
+    It takes two steps, of which one is watched, then snapshots, a third step and a validation. There the first trial
+    stops and is tested, and the others are stacked anew and train to the end.
+    """
+    trials = make_trials(model, task, size, settings)
+    recorder = TheStepItself() if static else None
+    with mock.patch.object(train, "find_recorder", return_value=recorder), FakeDevice() as device, Memory() as used:
+        training = Training(trials, "cuda")
+        training.advance(stop_at=1)
+        with Watch() as watch:
+            training._train_step()
+        snapshots = [_on_host(training.snapshot(position)) for position in range(size)]
+        reads_before = device.num_reads
+        training.advance()
+        reads_at_validation = device.num_reads - reads_before
+        sizes = [size, len(training.members)]
+        while not training.finished:
+            training.advance()
+        peak = used.peak
+        resumed = Training.resume(snapshots, "cuda")
+        resumed._train_step()
+        devices = {str(tensor.device) for tensor in resumed.snapshot().parameters.values()}
+    return {
+        "kernels": sum(watch.kernels.values()),
+        "most": watch.kernels.most_common(12),
+        "with_host": watch.with_host,
+        "reads_at_validation": reads_at_validation,
+        "sizes": sizes,
+        "num_results": len(training.results),
+        "peak": peak,
+        "predicted": memory(trials[0], size, "cuda"),
+        "devices": sorted(devices),
+        "resumed_at": resumed.step,
+    }
+
+
+def _on_host(snapshot: Snapshot) -> Snapshot:
+    """Return a snapshot as it is read from a checkpoint."""
+    states = {
+        kind: {name: tensor.cpu() for name, tensor in getattr(snapshot, kind).items()}
+        for kind in ("parameters", "first", "second")
+    }
+    return dataclasses.replace(snapshot, **states)
+
+
+def wait_in_a_step(how: str) -> str:
+    """Take a step that reads a value back from the device; return the error that this is, or nothing."""
+    waits = {"item": Tensor.item, "bool": bool, "nonzero": torch.nonzero}
+    update = train.update
+
+    def waiting(*arguments: Any) -> Tensor:
+        loss_K = update(*arguments)
+        waits[how](loss_K[0])
+        return loss_K
+
+    with mock.patch.object(train, "update", waiting):
+        try:
+            train_pack("rnn", "modular_addition", 1, {"width": 16})
+        except RuntimeError as error:
+            return type(error).__name__
+    return ""
+
+
+def copy_in_a_step() -> list[str]:
+    """Take a step that copies a value to the host; return the operations in which the host takes part."""
+    update = train.update
+
+    def copying(*arguments: Any) -> Tensor:
+        loss_K = update(*arguments)
+        loss_K.cpu()
+        return loss_K
+
+    with mock.patch.object(train, "update", copying):
+        return list(train_pack("rnn", "modular_addition", 1, {"width": 16})["with_host"])
+
+
+def answer(request: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return {"result": globals()[request["function"]](**request["arguments"])}
+    except Exception:
+        return {"error": traceback.format_exc()}
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    for line in sys.stdin:
+        print(json.dumps(answer(json.loads(line))), flush=True)

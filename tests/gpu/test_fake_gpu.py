@@ -1,0 +1,73 @@
+"""The code for GPUs, run on fake tensors that are on device "cuda" and have no data: see `simulation.py`."""
+
+from typing import Any
+
+import pytest
+
+from orch import models, tasks
+from tests.gpu.kernels import KERNELS, KINDS
+from tests.small import MODELS
+
+pytestmark = pytest.mark.thorough
+
+
+def num_stacked(model: str) -> int:
+    """Return the size of a pack. Trials of a model that does not stack take turns, and two show what nine would."""
+    return 9 if models.REGISTRY[model].packs else 2
+
+
+@pytest.fixture(scope="session")
+def trained(simulation) -> Any:
+    """Return a function that trains a pack, once for all tests that ask for it."""
+    known: dict[Any, dict[str, Any]] = {}
+
+    def train(model: str, task: str, size: int, **settings: Any) -> dict[str, Any]:
+        key = model, task, size, tuple(settings.items())
+        if key not in known:
+            known[key] = simulation.call("train_pack", model=model, task=task, size=size, settings=settings)
+        return known[key]
+
+    return train
+
+
+@pytest.mark.parametrize("task", sorted(tasks.REGISTRY))
+@pytest.mark.parametrize("model", MODELS)
+def test_every_stage_of_a_training_runs_on_the_device_and_no_step_waits_for_the_host(trained, model, task):
+    """No mixed devices and no operation that depends on data: either is an error for fake tensors."""
+    for size in (1, num_stacked(model)):
+        found = trained(model, task, size)
+        assert found["with_host"] == []
+        assert found["sizes"] == [size, size - 1], "the first trial stops at the first validation"
+        assert found["num_results"] == size
+        assert found["reads_at_validation"] <= 5, "a validation reads its scores, the losses, and those of a test"
+        assert found["devices"] == ["cuda:0"]
+        assert found["resumed_at"] == 3
+
+
+@pytest.mark.parametrize("task", sorted(tasks.REGISTRY))
+@pytest.mark.parametrize("model", MODELS)
+def test_a_pack_takes_the_memory_that_the_planner_expects_validations_and_tests_included(trained, model, task):
+    for size in (1, num_stacked(model)):
+        found = trained(model, task, size)
+        assert found["peak"] <= found["predicted"], size
+        if models.REGISTRY[model].packs:
+            # Else packs would be smaller than they could be. Trials of a few megabytes need not be known so well.
+            assert found["predicted"] <= 2 * found["peak"] + 20e6 * size, size
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_step_starts_no_more_kernels_than_it_used_to(trained, kind):
+    model, settings = KINDS[kind]
+    found = trained(model, "modular_addition", 1, **settings)
+    most = ", ".join(f"{count} {name}" for name, count in found["most"])
+    assert found["kernels"] <= KERNELS[kind], f"a step starts {found['kernels']} kernels, most of them {most}"
+    assert found["kernels"] > 0.9 * KERNELS[kind], f"a step starts {found['kernels']} kernels: lower the ceiling"
+
+
+@pytest.mark.parametrize("how", ["item", "bool", "nonzero"])
+def test_a_step_that_waits_for_the_device_would_be_noticed(simulation, how):
+    assert simulation.call("wait_in_a_step", how=how) in ("DataDependentOutputException", "DynamicOutputShapeException")
+
+
+def test_a_step_that_copies_to_the_host_would_be_noticed(simulation):
+    assert simulation.call("copy_in_a_step") == ["_to_copy"]
