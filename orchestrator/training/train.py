@@ -111,6 +111,7 @@ class Training:
         self._losses_KS = torch.zeros(len(trials), first.eval_every, device=self.device)
         self._update = functools.partial(update, self.network, trained, self._adam)
         recorder = find_recorder(self.device) if self.network.replayable else None
+        self._static: StaticSteps | None = None
         if recorder:
             self._static = StaticSteps(self._update, self._data, self._losses_KS, recorder, self.warnings)
 
@@ -184,7 +185,7 @@ class Training:
         snapshots = [self.snapshot(position) for position in staying]
         self.members = [self.members[position] for position in staying]
         if snapshots:
-            del self.network, self._parameters, self._adam, self._update
+            del self.network, self._adam, self._update
             self._stack(snapshots)
 
     def _test(self, stop_reasons: dict[int, StopReason]) -> list[Result]:
