@@ -51,7 +51,7 @@ def results(
     """Summarise the results by model and task.
 
     All results of the store are used, or those of the named sweeps at --scale. Each row has the best over learning
-    rates and seeds, as in the paper, and the mean over the seeds of one learning rate. That rate does best at the
+    rates and seeds, as in the paper, and the mean over the seeds of one learning rate. That rate is chosen at the
     length named in the column "chosen at": 100 inputs if that was measured and is shorter than the test; else the
     longest measured length of at most half the test length; else in validation. What was not measured is missing. A
     remark marks rows that are incomplete or mix trials with different settings. --by groups by other settings.

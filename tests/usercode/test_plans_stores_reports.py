@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from orch.analysis.length_table import length_rows
+from orch.analysis.length_table import length_table
 from orch.core.errors import OrchError
 from orch.planning.estimate import Basis
 from orch.running.requests import Request, record
@@ -124,7 +124,7 @@ def test_a_store_with_trials_of_user_code_is_read_without_the_code(files, store)
     assert "no trial has failed" in orch("failures", "--store", store.uri).output
     plan = json.loads(orch("plan", "main", "--scale", "smoke", "--store", store.uri, "--json").output)
     assert plan["done"] == 1, "one of its trials is also in main"
-    shown = {row["model"] for row in length_rows(store, store.done())}
+    shown = {row["model"] for row in length_table(store, store.done()).rows}
     assert shown == {"rnn", "averaging (width 8, decay 0.5, flavour plain)"}
 
 
