@@ -32,10 +32,10 @@ def length_table(
     """Return a row for each cell of these trials, with its accuracy in validation and at each tested length.
 
     The accuracies are means over the seeds of the best learning rate; the title, or else the column `chosen at`, says
-    where that rate was chosen. A length that a cell was not tested at is missing. The column of validation is named by the
-    trained lengths if all cells share them, else "trained". A column `settings` distinguishes cells of one model and
-    task. Rows are sorted by task, the most accurate model first. Models and tasks of a user's code are named in their
-    own words if `trials` has one of their trials, by id.
+    where that rate was chosen. A length that a cell was not tested at is missing. The column of validation is named
+    by the trained lengths if all cells share them, else "trained". A column `settings` distinguishes cells of one
+    model and task. Rows are sorted by task, the most accurate model first. Models and tasks of a user's code are
+    named in their own words if `trials` has one of their trials, by id.
     """
     cells: dict[str, list[Row]] = {}
     configs: dict[str, dict[str, Any]] = {}
