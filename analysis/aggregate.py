@@ -66,7 +66,7 @@ class CellSummary:
     learning_rate: float | None = None
     """The chosen learning rate."""
     chosen_at: str | None = None
-    """Where that rate did best, such as "100 inputs" or "validation"."""
+    """Where that rate was chosen, such as "100 inputs" or "validation"."""
     num_seeds: int = 0
     """Number of trials finished with that learning rate."""
     scores: dict[str, Score] | None = None

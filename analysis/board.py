@@ -48,7 +48,7 @@ class BoardCell:
 
     @functools.cached_property
     def choice(self) -> RateChoice | None:
-        """The best learning rate and where it did best; None if no trial is finished."""
+        """The best learning rate and where it was chosen; None if no trial is finished."""
         return choose_rate(self.finished) if self.finished else None
 
     @property

@@ -26,7 +26,7 @@ PROBLEM = column("problem", pa.string(), "settings of the task in its own words,
 CHOSEN_AT = column(
     "chosen_at",
     pa.string(),
-    "where that learning rate did best: 100 inputs, or another length well short of the test, or validation; where all"
+    "where learning rates are compared: 100 inputs, or another length well short of the test, or validation; where all"
     " rates are at chance, those clearly worse in validation are left out first",
 )
 
@@ -55,7 +55,7 @@ _SUMMARY = pa.schema(
             pa.int64(),
             "finished trials that diverged; one without a score counts as chance",
         ),
-        column("learning_rate", pa.float64(), "the learning rate with the highest mean accuracy at `chosen_at`"),
+        column("learning_rate", pa.float64(), "the learning rate chosen by the mean accuracy at `chosen_at`"),
         CHOSEN_AT,
         column("num_seeds", pa.int64(), "trials finished with that learning rate"),
         *(field for split in METRICS for field in _score_columns(split)),

@@ -15,9 +15,7 @@ from orch.sweeps.measured import Row, accuracies_by_length, measured
 from orch.sweeps.selection import RateChoice, choose_rate
 from orch.sweeps.trial import Trial, model_from_dict, task_from_dict
 
-TITLE = (
-    "Accuracy by number of inputs (0 chance, 1 perfect): the mean over the seeds of the learning rate that does best {}"
-)
+TITLE = "Accuracy by number of inputs (0 chance, 1 perfect): the mean over the seeds of the learning rate chosen {}"
 CHOSEN_AT = "chosen at"
 
 
@@ -33,11 +31,11 @@ def length_table(
 ) -> LengthTable:
     """Return a row for each cell of these trials, with its accuracy in validation and at each tested length.
 
-    The accuracies are means over the seeds of the best learning rate; the title says where that rate does best, or else
-    the column `chosen at`. A length that a cell was not tested at is missing. The column of validation is named by the
-    trained lengths if all cells share them, else "trained". A column `settings` distinguishes cells of one model and
-    task. Rows are sorted by task, the most accurate model first. Models and tasks of a user's code are named in their
-    own words if `trials` has one of their trials, by id.
+    The accuracies are means over the seeds of the best learning rate; the title, or else the column `chosen at`, says
+    where that rate was chosen. A length that a cell was not tested at is missing. The column of validation is named
+    by the trained lengths if all cells share them, else "trained". A column `settings` distinguishes cells of one
+    model and task. Rows are sorted by task, the most accurate model first. Models and tasks of a user's code are
+    named in their own words if `trials` has one of their trials, by id.
     """
     cells: dict[str, list[Row]] = {}
     configs: dict[str, dict[str, Any]] = {}
@@ -78,7 +76,7 @@ def _where(places: Sequence[str]) -> str:
 
 def _text(choice: RateChoice, metric: str) -> str | None:
     mean = _mean(choice.rows, metric)
-    return None if mean is None else f"{mean:.2f}"
+    return None if mean is None else f"{round(mean, 2) + 0.0:.2f}"  # zero has no sign
 
 
 def _mean(rows: Sequence[Row], metric: str) -> float | None:

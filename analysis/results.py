@@ -51,7 +51,7 @@ def _summary_columns(spread: Spread) -> tuple[pa.Field, ...]:
         column("planned", pa.int64(), "trials that the sweeps on this store ask for, and others that are done"),
         column("measured", pa.int64(), "finished trials in which the metric was measured"),
         column("best", pa.float64(), "over learning rates and seeds: the paper's reading; null if not measured"),
-        column("chosen_rate", pa.float64(), "the learning rate with the highest mean accuracy at `chosen_at`"),
+        column("chosen_rate", pa.float64(), "the learning rate chosen by the mean accuracy at `chosen_at`"),
         CHOSEN_AT,
         column("mean", pa.float64(), "over the seeds of that learning rate; null if not measured"),
         column(spread.column, pa.float64(), f"{spread.words}, over these seeds; null if there is only one"),

@@ -45,7 +45,7 @@ def caption(found: pa.Table, metric: str, spread: Spread = Spread.SD) -> str:
     places = where_chosen(found["chosen_at"].to_pylist())
     has_spread = any(value is not None for value in found[spread.column].to_pylist())
     plus_minus = f" ± {spread.words}" if has_spread else ""
-    chosen = f"the learning rate that does best {places}" if places else "the chosen learning rate"
+    chosen = f"the learning rate chosen {places}" if places else "the chosen learning rate"
     return f"{_words(metric)}. Best: over learning rates and seeds. Mean{plus_minus}: over the seeds of {chosen}." + (
         " A dash: not measured." if None in found["best"].to_pylist() else ""
     )

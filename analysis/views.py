@@ -43,7 +43,7 @@ COMPARISON = pa.schema(
         column("ours", pa.float64(), "our best over learning rates and seeds, as in the paper; null if there is none"),
         column("difference", pa.float64(), "ours less the published accuracy"),
         column("best_trial", pa.string(), "the trial that ours comes from"),
-        column("learning_rate", pa.float64(), "the learning rate with the highest mean accuracy at `chosen_at`"),
+        column("learning_rate", pa.float64(), "the learning rate chosen by the mean accuracy at `chosen_at`"),
         CHOSEN_AT,
         column("mean", pa.float64(), "mean accuracy over the seeds of that learning rate"),
         column("spread", pa.float64(), "standard deviation over these seeds; null if there is only one"),

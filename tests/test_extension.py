@@ -126,7 +126,7 @@ rows = families(make_line(entry, [1.0], [[0.5]]) for entry in found)
 print(json.dumps({
     "labels": [entry.label for entry in found],
     "colours": [entry.look.colour for entry in found],
-    "families": list(rows),
+    "families": [family for family, _ in rows],
     "task": found[0].task.title_of(3),
     "small": [name for name in MODELS if small_trial(name, "last_symbol").check()],
     "copies": small_trial("summing").model.copies,

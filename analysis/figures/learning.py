@@ -29,9 +29,9 @@ _LEAST_LOSS = 1e-8
 
 TITLE = "learning curves"
 CAPTION = (
-    "Validation loss and accuracy (0 is chance, 1 is perfect) against the training step, with the learning rate that"
-    " does best {chosen}: the mean over its seeds (of the loss, the geometric mean). A seed that ended before the"
-    " others stays where it was."
+    "Validation loss and accuracy (0 is chance, 1 is perfect) against the training step, with the learning rate"
+    " chosen {chosen}: the mean over its seeds (of the loss, the geometric mean). A seed that ended before the others"
+    " stays where it was."
 )
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 TITLE = "accuracy against length"
 CAPTION = (
-    "Accuracy (0 is chance, 1 is perfect) against the number of inputs, with the learning rate that does best {chosen}:"
+    "Accuracy (0 is chance, 1 is perfect) against the number of inputs, with the learning rate chosen {chosen}:"
     " the mean over its seeds, within their range. Grey: lengths trained on. Where lines coincide, their markers take"
     " turns."
 )

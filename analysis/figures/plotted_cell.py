@@ -30,7 +30,7 @@ class PlottedCell:
     chosen: Sequence[Row]
     """Finished trials at the chosen learning rate, one for each seed."""
     chosen_at: str
-    """Where that learning rate did best, such as "100 inputs" or "validation"."""
+    """Where that learning rate was chosen, such as "100 inputs" or "validation"."""
 
     @property
     def task(self) -> Task:

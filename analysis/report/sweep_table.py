@@ -54,7 +54,7 @@ def caption(sweep: SweepResult, scale: Scale) -> str:
     chosen = where_chosen(each.joined.summary.chosen_at for each in sweep.cells) or "short of the test"
     return (
         f"Accuracy at {at} inputs, where 0 is chance and 1 perfect, at {scale.name} scale ({scale.about}). Mean and"
-        f" standard deviation (sd): over the seeds of the learning rate that does best {chosen}. Best: over learning"
+        f" standard deviation (sd): over the seeds of the learning rate chosen {chosen}. Best: over learning"
         " rates and seeds. Validation: the mean at trained lengths."
     )
 

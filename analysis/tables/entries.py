@@ -88,7 +88,7 @@ READINGS: dict[str, TableStyle] = {
     ),
     "ours": TableStyle(
         lines=("ours", "spread", "seeds", "rate", PUBLISHED),
-        statistic="of {trials}, the learning rate that does best {chosen}, then the mean and the standard deviation"
+        statistic="of {trials}, the learning rate chosen {chosen}, then the mean and the standard deviation"
         " over its seeds",
         texts=_our_texts,
         value=lambda score: score.mean,

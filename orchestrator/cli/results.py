@@ -60,7 +60,7 @@ def results(
 
     All results of the store are used, or those of the named sweeps at --scale: built-in sweeps, your own files, or the
     names that orch status shows. Each row has the best over learning rates and seeds, as in the paper, and the mean
-    over the seeds of one learning rate. That rate does best at the length named in the column "chosen at": 100 inputs
+    over the seeds of one learning rate. That rate is chosen at the length named in the column "chosen at": 100 inputs
     if that was measured and is shorter than the test; else the longest measured length of at most half the test
     length; else in validation. What was not measured is missing. A remark marks rows that are incomplete or mix trials
     with different settings. --by groups by other settings.

@@ -1,9 +1,11 @@
 """Many trials, one number."""
 
+import doctest
 import math
 
 import pytest
 
+from orch.analysis import spread
 from orch.analysis.aggregate import COLUMNS, CellStatus, summarise
 from orch.analysis.spread import Spread
 from orch.store.columns import SCHEMAS
@@ -71,6 +73,13 @@ def test_the_accuracy_at_any_tested_length_can_be_scored():
     scores = summarise(rows, metrics={"near": "accuracy_200", "none": "accuracy_50"}).scores
     assert (scores["near"].best, scores["near"].mean) == (0.75, 0.5)
     assert (scores["none"].best, scores["none"].mean, scores["none"].num_measured) == (None, None, 0)
+
+
+def test_students_t_is_that_of_the_tables():
+    found = doctest.testmod(spread)
+    assert found.attempted
+    assert not found.failed
+    assert [round(spread.student_quantile(freedom), 3) for freedom in (3, 4, 29, 100)] == [3.182, 2.776, 2.045, 1.984]
 
 
 @pytest.mark.parametrize(("kind", "value"), [("sd", 0.5), ("se", 0.5 / 3**0.5), ("ci", 4.302652729 * 0.5 / 3**0.5)])

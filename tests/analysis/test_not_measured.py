@@ -140,6 +140,10 @@ def close(found: float | None, wanted: float | None) -> bool:
     return math.isclose(found, wanted, abs_tol=1e-9)
 
 
+def two_decimals(value: float | None) -> str | None:
+    return None if value is None else f"{value:.2f}".replace("-0.00", "0.00")
+
+
 @pytest.fixture(scope="module", params=range(20))
 def written(request, tmp_path_factory) -> tuple[Store, dict[str, list[Written]]]:
     """Return a store with random cells, and what was written to it."""
@@ -202,9 +206,8 @@ def test_the_table_by_length_has_a_number_only_where_one_was_measured(written):
         _, trials = chosen(cell)
         for length in (*LENGTHS, 40, 500):
             found = mean([each.measured(f"accuracy_{length}") for each in trials])
-            assert rows[model].get(str(length)) == (None if found is None else f"{found:.2f}")
-        near = mean([each.measured("validation") for each in trials])
-        assert rows[model]["2–10"] == (None if near is None else f"{near:.2f}")
+            assert rows[model].get(str(length)) == two_decimals(found)
+        assert rows[model]["2–10"] == two_decimals(mean([each.measured("validation") for each in trials]))
 
 
 def test_lines_of_figures_have_a_point_only_where_one_was_measured(written):

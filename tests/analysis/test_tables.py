@@ -118,7 +118,7 @@ def test_every_caption_names_the_published_statistic_and_ours(name, comparisons)
     assert f"the best of {count}, over learning rates and seeds" in caption
     assert "at paper scale" in caption
     ours = lay_out(name, comparisons, PAPER, reading="ours").caption
-    assert "the learning rate that does best at 100 inputs" in ours
+    assert "the learning rate chosen at 100 inputs" in ours
     assert "the mean and the standard deviation over its seeds" in ours
 
 

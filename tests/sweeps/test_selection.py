@@ -1,10 +1,12 @@
 """The choice of the best learning rate, and waiting for the results that decide it."""
 
+import doctest
 import itertools
 import math
 
 import pytest
 
+from orch.sweeps import selection
 from orch.sweeps.scales import LAPTOP, SMOKE
 from orch.sweeps.selection import Results, Waiting, best_learning_rate, choose_rate, selection_length
 
@@ -79,6 +81,12 @@ def test_rows_of_different_tests_are_chosen_at_a_length_that_all_of_them_share()
     short = only(1e-3, {10: 1.0, 20: 1.0, 40: 1.0}, test_length=40)
     long = only(1e-4, {10: 1.0, 20: 1.0, 40: 1.0, 100: 1.0, 500: 1.0})
     assert choose_rate([short, long]).at.name == "20 inputs"
+
+
+def test_examples_in_docstrings_hold():
+    found = doctest.testmod(selection)
+    assert found.attempted
+    assert not found.failed
 
 
 # The choice
