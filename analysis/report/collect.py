@@ -24,7 +24,7 @@ from orch.sweeps.registry import ALL, SWEEPS
 from orch.sweeps.scales import LAPTOP, SCALES, Scale
 
 _TRIAL_SETTINGS = {"train_examples", "max_inputs", "steps", "batch_size", "test_length", "balanced"}
-_ORIGIN_COLUMNS = ("host", "device", "threads", "mamba_kernel", "git_commit", "git_dirty", "packages")
+_ORIGIN_COLUMNS = ("host", "device", "threads", "kernel", "mamba_kernel", "git_commit", "git_dirty", "packages")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,7 @@ class Origin:
     host: str
     device: str
     threads: int | None
+    kernel: str | None
     mamba_kernel: str | None
     git_commit: str | None
     git_dirty: bool | None

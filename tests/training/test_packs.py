@@ -42,8 +42,10 @@ def finish(trials: list[Trial]) -> dict[str, Any]:
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("kernel", ["plain", "compiled"])
 @every_kind
-def test_a_trial_ends_bit_for_bit_the_same_alone_and_in_any_pack(kind):
+def test_a_trial_ends_bit_for_bit_the_same_alone_and_in_any_pack(kind, kernel, monkeypatch):
+    monkeypatch.setenv("ORCH_KERNEL", kernel)
     trials = nine(kind, steps=200, eval_every=100, validation_samples=300, test_samples=300)
     assert all(stacks_exactly(trial) for trial in trials)
     together, apart = finish(trials), finish(trials[1:5])
@@ -109,7 +111,8 @@ def num_launches(trials: list[Trial]) -> int:
 
 
 @every_kind
-def test_a_pack_of_nine_needs_at_most_a_sixth_of_the_launches_of_nine_solo_runs(kind):
+def test_a_pack_of_nine_needs_at_most_a_sixth_of_the_launches_of_nine_solo_runs(kind, monkeypatch):
+    monkeypatch.setenv("ORCH_KERNEL", "plain")
     trials = nine(kind)
     alone = num_launches(trials[:1])
     assert alone > 100
