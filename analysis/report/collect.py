@@ -30,7 +30,7 @@ from orch.usercode import UserSweep
 from orch.usercode.naming import newest_code, recordings
 
 _TRIAL_SETTINGS = {"train_examples", "max_inputs", "steps", "batch_size", "test_length", "balanced"}
-_ORIGIN_COLUMNS = ("host", "device", "threads", "mamba_kernel", "git_commit", "git_dirty", "packages")
+_ORIGIN_COLUMNS = ("host", "device", "threads", "kernel", "mamba_kernel", "git_commit", "git_dirty", "packages")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +75,7 @@ class Origin:
     host: str
     device: str
     threads: int | None
+    kernel: str | None
     mamba_kernel: str | None
     git_commit: str | None
     git_dirty: bool | None

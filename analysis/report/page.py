@@ -147,6 +147,8 @@ def _origin_row(origin: Origin) -> list[str]:
     packages = ", ".join(f"{name} {version}" for name, version in origin.packages.items())
     if origin.mamba_kernel:
         packages += f"; Mamba scan: {origin.mamba_kernel}"
+    elif origin.kernel:
+        packages += f"; kernels: {origin.kernel}"
     return [
         *(origin.host, origin.device, str(origin.threads), _thousands(origin.num_trials), duration(origin.seconds)),
         *(_minute(origin.first), _minute(origin.last), commit, packages),

@@ -23,6 +23,6 @@ class Network(BilinearFamily):
         return block_scan(table_KRHH[..., None], tokens_KBT, self["initial_state"], normalisation, additive_KRH)
 
     def compiled_scan(self, x_KRD: Tensor, tokens_KBT: Tensor, *options: Any) -> "CompiledScan":
-        from orch.models.compiled.transitions import WeightedBlocks, TableScan
+        from orch.models.compiled.transitions import TableScan, WeightedBlocks
 
         return TableScan(WeightedBlocks(self["recurrence.transition"], x_KRD), tokens_KBT, *options)

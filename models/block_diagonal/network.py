@@ -28,6 +28,6 @@ class Network(BilinearFamily):
         return b <= 2 or (b <= 8 and num_blocks >= 16)
 
     def compiled_scan(self, x_KRD: Tensor, tokens_KBT: Tensor, *options: Any) -> "CompiledScan":
-        from orch.models.compiled.transitions import WeightedBlocks, TableScan
+        from orch.models.compiled.transitions import TableScan, WeightedBlocks
 
         return TableScan(WeightedBlocks(self["recurrence.transition"], x_KRD), tokens_KBT, *options)

@@ -29,7 +29,7 @@ def _float_of_bits(_context: Any, bits: Any) -> Any:
 def sigmoid(x):
     """Return 1 / (1 + exp(-x)) to about 1e-7. NaN stays NaN.
 
-    exp(y) is 2^k exp(f), with k an integer and f within half of log 2, where a polynomial (Cephes' expf) is exact enough.
+    exp(y) is 2^k exp(f), with k an integer and f within half of log 2. Its polynomial is that of Cephes' expf.
     """
     y = _LARGEST if -x > _LARGEST else (-_LARGEST if -x < -_LARGEST else -x)
     k = np.floor(y * _LOG2_E + _HALF)

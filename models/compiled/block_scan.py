@@ -1,4 +1,4 @@
-"""Compiled scan of block-diagonal transitions, over all samples of a stack of trials. Its twin is `recurrence/blocks.py`.
+"""Compiled scan of block-diagonal transitions, over all samples of a stack of trials. Twin: `recurrence/blocks.py`.
 
 The kernels read tables in one of two layouts. For small blocks it is that of `recurrence/blocks.py`. For large blocks,
 states and tables are transposed, so that the components of a block are adjacent. Padding is not read at all.
@@ -55,7 +55,16 @@ class BlockScan:
         self._divisors = self._empty(*((K, B, T) if keep else (1, 1, 1)), divisors)
         final, u = self._empty(K, B, *self._state), self._empty(*self._state)
         _forward(
-            *(self._rows, _flat(self._additive), self._tokens, _flat(self._h0), self._each, self._kind, self._large, keep),
+            *(
+                self._rows,
+                _flat(self._additive),
+                self._tokens,
+                _flat(self._h0),
+                self._each,
+                self._kind,
+                self._large,
+                keep,
+            ),
             *(u, _flat(u), self._states, _flat(self._states), self._divisors, _flat(final)),
         )
         return self._leave(final)
@@ -138,7 +147,8 @@ def _forward(rows, additive, tokens, h0, each, last, large, keep, u, flat_u, sta
 
 @jit
 def _backward(
-    rows, tokens, each, last, large, buffers, flat_buffers, along, states, divisors, g_final, gradients, flat_gradients, g_h0
+    rows, tokens, each, last, large, buffers, flat_buffers, along,
+    states, divisors, g_final, gradients, flat_gradients, g_h0,
 ):  # fmt: skip
     """Scan backwards: write the gradient before each normalisation to `gradients`. `rows` are transposed if large."""
     num_trials, num_samples, num_positions = tokens.shape

@@ -40,7 +40,11 @@ class Factors:
     def gradients(self, g_out: Tensor, g_gate_KRF: Tensor, g_into: Tensor) -> tuple[Tensor, dict[str, Gradient]]:
         """Return the gradients of the embeddings and of the parameters, by name."""
         g_weight = torch.bmm(self._x_KRD.transpose(1, 2), g_gate_KRF)
-        parameters: dict[str, Gradient] = {"recurrence.out": g_out, "recurrence.gate": g_weight, "recurrence.into": g_into}
+        parameters: dict[str, Gradient] = {
+            "recurrence.out": g_out,
+            "recurrence.gate": g_weight,
+            "recurrence.into": g_into,
+        }
         return torch.bmm(g_gate_KRF, self._weight_KDF.transpose(1, 2)), parameters
 
 

@@ -14,11 +14,11 @@ from orch.models.compiled.ragged import Ragged, sum_rows
 
 
 class GatedScan:
-    """One pass over a batch: `forward`, then `backward` if states were kept. G is 4H for an LSTM, H for an Elman RNN."""
+    """One pass over a batch: `forward`, then `backward` if states were kept. G is 4H for an LSTM, else H."""
 
     def __init__(self, input_KRG: Tensor, hidden_KGH: Tensor, tokens_KBT: Tensor):
         self._inputs, self._hidden_KGH = input_KRG.detach().contiguous(), hidden_KGH.detach()
-        K, self._B, _ = tokens_KBT.shape
+        self._B = tokens_KBT.shape[1]
         self._batches = [Ragged(tokens_BT.numpy(), input_KRG.shape[1]) for tokens_BT in tokens_KBT.contiguous()]
         self._kept: list[tuple[Tensor, np.ndarray, np.ndarray]] = []
 

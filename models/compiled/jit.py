@@ -4,15 +4,14 @@ import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numba
-
-Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+from numba.core import config
 
 REORDER = {"reassoc", "contract", "nsz"}
-"""Liberties that the compiler may take: sums in any order and fused multiply-adds. Infinities and NaN keep their meaning,
-because a diverged trial is recognised by them."""
+"""Liberties that the compiler may take: sums in any order and fused multiply-adds. Infinities and NaN keep their
+meaning, because a diverged trial is recognised by them."""
 
 
 def cache_folder() -> Path | None:
@@ -36,22 +35,22 @@ def cache_folder() -> Path | None:
 
 
 _FOLDER = cache_folder()
-if _FOLDER is not None and not numba.config.CACHE_DIR:
-    numba.config.CACHE_DIR = str(_FOLDER)
+if _FOLDER is not None and not getattr(config, "CACHE_DIR", ""):
+    config.CACHE_DIR = str(_FOLDER)  # type: ignore[attr-defined]
 
 
-def jit(function: Kernel) -> Kernel:
+def jit(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a function at its first call. Indices are not checked, and division by zero gives infinity."""
     return _compile(function)
 
 
-def inlined(function: Kernel) -> Kernel:
+def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a short function into those that call it."""
     return _compile(function, forceinline=True)
 
 
-def _compile(function: Kernel, **more: bool) -> Kernel:
+def _compile(function: Callable[..., Any], **more: bool) -> Callable[..., Any]:
     # A kernel is given all its memory. So numba need not count references to it, which takes longer than a short row.
-    options = {"fastmath": REORDER, "error_model": "numpy", "nogil": True, "_nrt": False} | more
-    compiled: Kernel = numba.njit(cache=_FOLDER is not None, **options)(function)
+    options: dict[str, Any] = {"fastmath": REORDER, "error_model": "numpy", "nogil": True, "_nrt": False} | more
+    compiled: Callable[..., Any] = numba.njit(cache=_FOLDER is not None, **options)(function)
     return compiled

@@ -29,9 +29,7 @@ def add_large_products(g_0, g_1, g_2, g_3, h_0, h_1, h_2, h_3, g_rows):
             weight_0, weight_1, weight_2, weight_3 = g_0[block, i], g_1[block, i], g_2[block, i], g_3[block, i]
             to = g_rows[block, i]
             for m in range(len(to)):
-                to[m] += (
-                    weight_0 * state_0[m] + weight_1 * state_1[m] + weight_2 * state_2[m] + weight_3 * state_3[m]
-                )
+                to[m] += weight_0 * state_0[m] + weight_1 * state_1[m] + weight_2 * state_2[m] + weight_3 * state_3[m]
 
 
 @inlined

@@ -5,7 +5,7 @@ from torch import Tensor
 
 _LARGE = 1 << 20
 """Multiplications from which oneDNN is faster than torch's default, which leaves half of AMD's vector units idle."""
-_ONEDNN = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+_ONEDNN = hasattr(torch.ops.mkldnn, "_linear_pointwise")
 
 
 def product(x_MI: Tensor, weight_OI: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Compiled division of a state by its size, and the gradient of that division. Its twin is `recurrence/normalisation.py`.
+"""Compiled division of a state by its size, and the gradient of that division. Twin: `recurrence/normalisation.py`.
 
 Kinds are numbers here. A state is a matrix of `num_rows` rows, one after the other: of components by blocks, or of
 blocks by components if `across` is true.

@@ -83,6 +83,4 @@ def add_small_products(g_0, g_1, g_2, g_3, h_0, h_1, h_2, h_3, g_a):
         for j in range(b):
             to = g_a[i, j]
             for m in range(len(to)):
-                to[m] += (
-                    g_0[i, m] * h_0[j, m] + g_1[i, m] * h_1[j, m] + g_2[i, m] * h_2[j, m] + g_3[i, m] * h_3[j, m]
-                )
+                to[m] += g_0[i, m] * h_0[j, m] + g_1[i, m] * h_1[j, m] + g_2[i, m] * h_2[j, m] + g_3[i, m] * h_3[j, m]

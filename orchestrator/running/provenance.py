@@ -11,7 +11,18 @@ import sys
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("orch", "torch", "transformers", "ray", "numpy", "safetensors", "pyarrow", "mamba-ssm", "causal-conv1d")
+PACKAGES = (
+    "orch",
+    "torch",
+    "transformers",
+    "ray",
+    "numpy",
+    "numba",
+    "safetensors",
+    "pyarrow",
+    "mamba-ssm",
+    "causal-conv1d",
+)
 
 COMMIT_VARIABLE = "ORCH_GIT_COMMIT"
 """The variable with the commit of code that was copied here from a checkout; a plus sign marks edited code."""

@@ -115,19 +115,20 @@ class UnitRun:
             raise self._failed(error) from error
 
     def _groups_by_step(self) -> "list[tuple[list[Trial], list[Snapshot | None]]]":
-        """Read the checkpoints, and group the trials by step: only trials at the same step can share a stack.
+        """Read the checkpoints, and group the trials by step and kernel: only such trials can share a stack.
 
-        There is more than one group if a worker was lost while it wrote the checkpoints of a pack. The groups train one
-        after the other.
+        There is more than one group if a worker was lost while it wrote the checkpoints of a pack, or if the trials
+        began with different kernels. The groups train one after the other.
         """
-        groups: dict[int, tuple[list[Trial], list[Snapshot | None]]] = {}
+        groups: dict[tuple[int, str | None], tuple[list[Trial], list[Snapshot | None]]] = {}
         resumed = []
         for trial in self._trials:
             snapshot = self._read_snapshot(trial)
             if snapshot is not None:
                 resumed.append(trial.id)
                 self._first_steps[trial.id] = snapshot.step
-            trials, snapshots = groups.setdefault(0 if snapshot is None else snapshot.step, ([], []))
+            stack = (0, None) if snapshot is None else (snapshot.step, snapshot.kernel)
+            trials, snapshots = groups.setdefault(stack, ([], []))
             trials.append(trial)
             snapshots.append(snapshot)
         self._log.event("unit started", trials=[trial.id for trial in self._trials], resumed=resumed)
@@ -233,12 +234,13 @@ class UnitRun:
 
     def _provenance(self, trial: Trial) -> dict[str, Any]:
         request = self._request
-        kernel = trial.model.kernel_name(request["device"]) if request["training"] == DEFAULT_TRAINING else None
+        kernel = self._training.kernel if request["training"] == DEFAULT_TRAINING else None
         wall = time.monotonic() - self._clock
         return provenance.machine(request["device"], request["threads"]) | {
             "attempt_id": self._attempts[trial.id].attempt_id,
             "driver_id": request["driver_id"],
-            "mamba_kernel": kernel,
+            "kernel": kernel,
+            "mamba_kernel": kernel if trial.model.name == "mamba" else None,
             "git_commit": request["git_commit"],
             "git_dirty": request["git_dirty"],
             "peak_memory_mb": provenance.peak_memory_mb(),

@@ -30,7 +30,9 @@ class StackedAdam:
         self._step = torch.zeros((), device=parameters[0].device)
         self._num_updates = 0
         kinds = ([parameter.detach() for parameter in parameters], self.first, self.second)
-        states: list[_ByTrial] = [[[stack[trial] for stack in kind] for trial in range(len(learning_rates))] for kind in kinds]
+        states: list[_ByTrial] = [
+            [[stack[trial] for stack in kind] for trial in range(len(learning_rates))] for kind in kinds
+        ]
         self._groups = []
         for rate in dict.fromkeys(learning_rates):
             trials = [trial for trial, its_rate in enumerate(learning_rates) if its_rate == rate]
@@ -49,6 +51,11 @@ class StackedAdam:
         # The kernel walks memory, not strides: a gradient laid out unlike its parameter would be misread.
         by_trial = list(zip(*(cast(Tensor, gradients[place]).contiguous().unbind() for place in whole), strict=True))
         for rate, trials, states in self._groups:
+            for place, gradient in enumerate(gradients):
+                if not isinstance(gradient, Tensor):
+                    self._update_products(place, gradient, rate, trials, states)
+            if not whole:
+                continue
             parameters, first, second = ([kind[trial][place] for trial in trials for place in whole] for kind in states)
             fused_adam_step(
                 parameters,
@@ -61,9 +68,6 @@ class StackedAdam:
                 beta2=BETA2,
                 epsilon=EPSILON,
             )
-            for place, gradient in enumerate(gradients):
-                if not isinstance(gradient, Tensor):
-                    self._update_products(place, gradient, rate, trials, states)
 
     def _update_products(
         self, place: int, gradient: "OuterProducts", rate: float, trials: list[int], states: "list[_ByTrial]"
@@ -71,8 +75,11 @@ class StackedAdam:
         from orch.models.compiled.adam import update_trial
 
         for trial in trials:
+            parameter, first, second = (kind[trial][place] for kind in states)
             update_trial(
-                *(kind[trial][place] for kind in states),
+                parameter,
+                first,
+                second,
                 gradient,
                 trial,
                 step=self._num_updates,

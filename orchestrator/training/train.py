@@ -75,7 +75,7 @@ class Training:
         if len({each.trial.stackable() for each in snapshots}) != 1:
             raise InvalidSettings(["trials in one pack may differ only in learning rate and seeds: train these alone"])
         self.device = torch.device(device)
-        self.kernel = _usable_kernel(snapshots, self.device)
+        self.kernel = _kernel_to_go_on_with(snapshots, self.device)
         # TF32 keeps three digits of a matrix product, and a recurrence multiplies its errors for 500 steps.
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
         # glibc returns large freed blocks to the system, and a pack would have them mapped again at every step. Once it
@@ -268,21 +268,22 @@ def _initial_snapshot(trial: Trial, kernel: str) -> Snapshot:
     return Snapshot(trial, step=0, seconds=0.0, curve=[], parameters=parameters, first={}, second={}, kernel=kernel)
 
 
-def _usable_kernel(snapshots: Sequence[Snapshot], device: torch.device) -> str:
-    """Return the kernel that the trials began with. Compiled ones run only on a CPU; another device begins anew."""
-    kernels = {each.kernel for each in snapshots}
+def _kernel_to_go_on_with(snapshots: Sequence[Snapshot], device: torch.device) -> str:
+    """Return the kernel that the trials began with, if it runs on the device; otherwise the one that does."""
+    kernels, model = {each.kernel for each in snapshots}, snapshots[0].trial.model
     assert len(kernels) == 1, "only trials with the same kernel can share a stack"
-    kernel = kernels.pop()
-    if kernel == COMPILED and device.type != "cpu":
-        return PLAIN
-    if kernel == COMPILED and not compiler_found():
+    if COMPILED not in kernels:
+        return PLAIN if model.kernel_name(device.type) == COMPILED else model.kernel_name(device.type)
+    if device.type != "cpu":
+        return model.kernel_name(device.type)
+    if not compiler_found():
         raise InvalidSettings(
             [
                 "this trial began with compiled kernels, and numba cannot be imported here: install numba"
                 " (pip install numba), or delete the trial's checkpoint to train it anew"
             ]
         )
-    return kernel
+    return COMPILED
 
 
 def train(trial: Trial, device: torch.device | str = "cpu", on_step: Callable[[int], None] | None = None) -> Result:

@@ -137,7 +137,7 @@ def test_no_text_from_a_store_becomes_markup_wherever_the_page_shows_it(tmp_path
 
     now = datetime.now(UTC)
     packages = {hostile(4): hostile(5)}
-    origin = Origin(hostile(1), hostile(2), 1, hostile(3), "<b>commit", True, packages, 1, 1.0, now, now)
+    origin = Origin(hostile(1), hostile(2), 1, None, hostile(3), "<b>commit", True, packages, 1, 1.0, now, now)
     failure = FailureGroup(hostile(6), "failed", [hostile(7)] * 20, 1, hostile(8), hostile(9), hostile(10))
     by_name = {sweep.name: sweep for sweep in report.sweeps}
     cells = [replace(each, settings=hostile(14)) for each in by_name["main"].cells]

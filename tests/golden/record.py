@@ -5,13 +5,15 @@ revision is unchanged are never overwritten: if they change, a test fails.
 """
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # run as a script, it finds the `tests` package
 
-from orch import tasks
+from orch import models, tasks
+from orch.models.kernel import COMPILED, PLAIN, VARIABLE
 from orch.sweeps.trial import TRAINER_REVISION, make_trial
 from tests.small import MODELS, small_trial
 
@@ -19,20 +21,32 @@ VALUES = Path(__file__).with_name("values.json")
 IDS = Path(__file__).with_name("ids.json")
 
 
-def measure(trial: Any) -> list[float]:
+def measure(kernel: str, trial: Any) -> list[float]:
     """Train, and return every number that numerics can change: training and validation losses, and test accuracies."""
     from orch.training.train import train
 
-    result = train(trial)
+    before = os.environ.get(VARIABLE)
+    os.environ[VARIABLE] = kernel
+    try:
+        result = train(trial)
+    finally:
+        os.environ.pop(VARIABLE)
+        if before is not None:
+            os.environ[VARIABLE] = before
     losses = [value for point in result.curve for value in (point.train_loss, point.validation_loss)]
     return [*losses, *result.test_accuracy.values()]
 
 
-def cases() -> dict[str, Any]:
-    """Return every model on one task and every task with one model, at a learning rate that makes steps visible."""
-    found = {f"model/{name}": small_trial(name, learning_rate=1e-3) for name in MODELS}
-    return found | {
-        f"task/{name}": small_trial("rnn", task=name, learning_rate=1e-3) for name in sorted(tasks.REGISTRY)
+def cases() -> dict[str, tuple[str, Any]]:
+    """Return a kernel and a trial for each name, at a learning rate that makes steps visible.
+
+    They are every model on one task, every task with one model, and every model that has compiled kernels.
+    """
+    plain = {f"model/{name}": small_trial(name, learning_rate=1e-3) for name in MODELS}
+    plain |= {f"task/{name}": small_trial("rnn", task=name, learning_rate=1e-3) for name in sorted(tasks.REGISTRY)}
+    compiled = {f"compiled/{name}": plain[f"model/{name}"] for name in MODELS if models.REGISTRY[name].compiled}
+    return {name: (PLAIN, trial) for name, trial in plain.items()} | {
+        name: (COMPILED, trial) for name, trial in compiled.items()
     }
 
 
@@ -54,10 +68,10 @@ def main() -> None:
     torch.set_num_threads(1)
     recorded = json.loads(VALUES.read_text()) if VALUES.exists() else {}
     raised = set()
-    for name, trial in cases().items():
+    for name, (kernel, trial) in cases().items():
         old = recorded.get(name)
         if old is None or old["revisions"] != revisions(trial):
-            recorded[name] = {"revisions": revisions(trial), "values": measure(trial)}
+            recorded[name] = {"revisions": revisions(trial), "values": measure(kernel, trial)}
             raised.add(name)
             print(f"recorded {name}")
     VALUES.write_text(json.dumps({name: recorded[name] for name in sorted(recorded)}, indent=1) + "\n")

@@ -116,4 +116,4 @@ def test_a_model_that_defines_only_a_name_has_a_default_title_and_no_look():
 
     assert (Config.title_of(), Config.title_of("wide")) == ("Gated diagonal", "Gated diagonal (wide)")
     assert Config.look_of() is None
-    assert (Config().table_variant, Config().kernel_name("cpu"), Config.family) == ("", None, "Other models")
+    assert (Config().table_variant, Config().kernel_name("cpu"), Config.family) == ("", "plain", "Other models")

@@ -42,8 +42,10 @@ def finish(trials: list[Trial]) -> dict[str, Any]:
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("kernel", ["plain", "compiled"])
 @every_kind
-def test_a_trial_ends_bit_for_bit_the_same_alone_and_in_any_pack(kind):
+def test_a_trial_ends_bit_for_bit_the_same_alone_and_in_any_pack(kind, kernel, monkeypatch):
+    monkeypatch.setenv("ORCH_KERNEL", kernel)
     trials = nine(kind, steps=200, eval_every=100, validation_samples=300, test_samples=300)
     assert all(stacks_exactly(trial) for trial in trials)
     together, apart = finish(trials), finish(trials[1:5])
@@ -112,7 +114,8 @@ def num_launches(trials: list[Trial]) -> int:
 
 # Mamba's own scan goes through the trials one by one on a CPU, so that their states stay in the cache.
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "mamba"])
-def test_a_pack_of_nine_needs_at_most_a_sixth_of_the_launches_of_nine_solo_runs(kind):
+def test_a_pack_of_nine_needs_at_most_a_sixth_of_the_launches_of_nine_solo_runs(kind, monkeypatch):
+    monkeypatch.setenv("ORCH_KERNEL", "plain")
     trials = nine(kind)
     alone = num_launches(trials[:1])
     assert alone > 100

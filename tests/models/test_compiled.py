@@ -1,0 +1,226 @@
+"""The compiled kernels give the losses and gradients of their plain twins, within rounding."""
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+import torch
+
+from orch import models
+from orch.core.errors import InvalidSettings
+from orch.models.compiled.activation import sigmoid
+from orch.models.compiled.jit import cache_folder, jit
+from orch.models.compiled.token_table import OuterProducts
+from orch.models.kernel import COMPILED, PLAIN, choose_kernel
+from orch.models.network import Network, build
+from orch.tasks import REGISTRY
+from orch.tasks.sampling import Batch, Sampler
+from orch.training.adam import StackedAdam
+from orch.training.evaluation import evaluate, per_trial_loss
+
+K, B = 3, 21
+TASK = REGISTRY["modular_addition"](modulus=5)
+
+BLOCKS = [
+    (1, 3),
+    (1, 7),
+    (1, 64),
+    (2, 1),
+    (2, 9),
+    (2, 64),
+    (3, 5),
+    (4, 16),
+    (5, 20),
+    (8, 3),
+    (8, 8),
+    (8, 32),
+    (16, 1),
+    (17, 2),
+]
+KINDS: dict[str, tuple[str, dict[str, Any]]] = {
+    **{f"{n} blocks of {b}": ("block_diagonal", {"width": b * n, "block_size": b}) for b, n in BLOCKS},
+    "bilinear, width 5": ("bilinear", {"width": 5}),
+    "bilinear, width 24": ("bilinear", {"width": 24}),
+    "rotation, width 2": ("rotation", {"width": 2}),
+    "rotation, width 22": ("rotation", {"width": 22}),
+    "factored, through the factors": ("factored", {"width": 21, "rank": 3}),
+    "factored, multiplied out": ("factored", {"width": 8, "rank": 64}),
+    **{f"{model}, width {width}": (model, {"width": width}) for model in ("rnn", "lstm") for width in (1, 13, 64, 144)},
+}
+VARIANTS: dict[str, dict[str, Any]] = {
+    "none": {"train_normalisation": "none", "embedding_scale": 1.0, "init_scale": 0.5},
+    **{
+        kind: {"train_normalisation": kind}
+        for kind in ("unit", "rms", "block", "unit-final", "rms-final", "block-final")
+    },
+    "additive": {"additive": "input+constant"},
+    "constant": {"additive": "constant", "train_normalisation": "unit"},
+    "frozen": {"frozen": True},
+}
+
+
+def network_of(kind: str, task: Any = TASK, num_trials: int = K, **settings: Any) -> Network:
+    model, own = KINDS[kind]
+    config = models.REGISTRY[model](**own | settings)
+    vocabulary = models.Vocabulary(task.vocabulary, task.num_readable)
+    return build(config, vocabulary, [torch.Generator().manual_seed(seed) for seed in range(num_trials)])
+
+
+def draw(task: Any = TASK, shortest: int = 1, longest: int = 10, num_trials: int = K) -> list[torch.Tensor]:
+    sampler = Sampler(task)
+    batches = [sampler.draw(sampler.generator(trial), B, shortest, longest) for trial in range(num_trials)]
+    return [torch.stack(parts) for parts in zip(*batches, strict=True)]
+
+
+def assert_same_gradients(network: Network, batch: list[torch.Tensor], tolerance: float = 2e-5) -> None:
+    tokens, end, target = batch
+    trained = [name for name in network.names if network.config.is_trained(name)]
+    loss = per_trial_loss(network(tokens, end), target).mean(1)
+    expected = torch.autograd.grad(loss.sum(), [network[name] for name in trained])
+    found_loss, found = network.compiled_gradients(tokens, target)
+    torch.testing.assert_close(found_loss, loss.detach(), rtol=1e-5, atol=1e-6)
+    for name, gradient in zip(trained, expected, strict=True):
+        its = found[name]
+        its = its.written_out().view_as(gradient) if isinstance(its, OuterProducts) else its
+        worst = (its - gradient).abs().max().item()
+        assert worst <= tolerance * gradient.abs().max().item() + 1e-7, f"{name} differs by {worst}"
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", KINDS)
+def test_losses_and_gradients_are_those_of_the_plain_twin(kind):
+    assert_same_gradients(network_of(kind), draw())
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize(
+    "kind", ["9 blocks of 2", "32 blocks of 8", "2 blocks of 17", "bilinear, width 24", "rotation, width 22",
+             "factored, through the factors", "factored, multiplied out"],
+)  # fmt: skip
+def test_every_normalisation_and_additive_term_is_that_of_the_plain_twin(kind, variant):
+    assert_same_gradients(network_of(kind, **VARIANTS[variant]), draw())
+
+
+@pytest.mark.parametrize(
+    "kind", ["64 blocks of 2", "2 blocks of 17", "rotation, width 22", "lstm, width 13", "rnn, width 13"]
+)
+def test_sequences_of_500_inputs_have_the_states_of_the_plain_twin(kind):
+    network = network_of(kind)
+    tokens, end, _ = draw(shortest=500, longest=500)
+    network.eval()
+    with torch.no_grad():
+        plain = network(tokens, end)
+        network.kernel = COMPILED
+        compiled = network(tokens, end)
+    torch.testing.assert_close(compiled, plain, rtol=1e-3, atol=1e-4)
+
+
+def test_a_large_vocabulary_has_the_gradients_of_the_plain_twin():
+    task = REGISTRY["modular_addition"](modulus=50)
+    assert task.num_readable > 16
+    for kind in ("32 blocks of 8", "rotation, width 22", "lstm, width 13", "factored, through the factors"):
+        assert_same_gradients(network_of(kind, task), draw(task))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_scores_are_those_of_the_plain_twin(kind):
+    network = network_of(kind)
+    sampler = Sampler(TASK)
+    batch: Batch = sampler.draw(sampler.generator("scores"), 100, 2, 10)
+    plain = evaluate(network, batch)
+    network.kernel = COMPILED
+    for found, expected in zip(evaluate(network, batch), plain, strict=True):
+        assert found.loss == pytest.approx(expected.loss, rel=1e-5)
+        assert found.accuracy == pytest.approx(expected.accuracy, abs=0.011)
+
+
+@pytest.mark.parametrize("num_tokens", [1, 7, 8, 11])
+def test_adam_on_outer_products_is_adam_on_the_gradient_written_out(num_tokens):
+    generator = torch.Generator().manual_seed(0)
+    weight = torch.randn(2, 6, 5, 9, generator=generator)
+    ours = StackedAdam([weight.clone()], [1e-2, 1e-3])
+    plain_weight = weight.clone()
+    plain = StackedAdam([plain_weight], [1e-2, 1e-3])
+    for _ in range(5):
+        products = OuterProducts(
+            torch.randn(2, num_tokens, 30, generator=generator), torch.randn(2, num_tokens, 9, generator=generator)
+        )
+        ours.update([products])
+        plain.update([products.written_out().view_as(weight)])
+    torch.testing.assert_close(ours._groups[0][2][0][0][0], plain_weight[0], rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(ours._groups[1][2][0][1][0], plain_weight[1], rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(ours.first[0], plain.first[0], rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(ours.second[0], plain.second[0], rtol=1e-5, atol=1e-6)
+
+
+@jit
+def _sigmoids(x, y):
+    for m in range(len(x)):
+        y[m] = sigmoid(x[m])
+
+
+def test_the_sigmoid_is_exact_to_single_precision_and_keeps_nan():
+    x = torch.cat(
+        [torch.linspace(-100, 100, 4001), torch.linspace(-2, 2, 1001), torch.tensor([float("nan"), float("inf")])]
+    )
+    y = torch.empty_like(x)
+    _sigmoids(x.numpy(), y.numpy())
+    torch.testing.assert_close(y.double(), x.double().sigmoid(), rtol=5e-7, atol=1e-37, equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    "kind", ["64 blocks of 2", "bilinear, width 24", "lstm, width 13", "factored, through the factors"]
+)
+def test_a_diverged_trial_shows_in_its_loss(kind):
+    network = network_of(kind)
+    tokens, _, target = draw()
+    with torch.no_grad():
+        network["embedding"][1].fill_(float("nan"))
+    loss, _ = network.compiled_gradients(tokens, target)
+    assert loss.isnan().tolist() == [False, True, False]
+
+
+def test_the_kernel_is_chosen_by_device_and_variable(monkeypatch):
+    monkeypatch.delenv("ORCH_KERNEL", raising=False)
+    assert (choose_kernel("cpu"), choose_kernel("cuda")) == (COMPILED, PLAIN)
+    monkeypatch.setenv("ORCH_KERNEL", "plain")
+    assert choose_kernel("cpu") == PLAIN
+    monkeypatch.setenv("ORCH_KERNEL", "fast")
+    with pytest.raises(InvalidSettings, match="use plain or compiled"):
+        choose_kernel("cpu")
+
+
+def test_a_model_derived_from_a_compiled_one_runs_the_plain_kernel(monkeypatch):
+    monkeypatch.delenv("ORCH_KERNEL", raising=False)
+
+    class Derived(models.REGISTRY["rnn"]):
+        name = "derived"
+
+    assert (models.REGISTRY["rnn"]().kernel_name("cpu"), Derived().kernel_name("cpu")) == (COMPILED, PLAIN)
+
+
+def test_without_numba_everything_runs_on_the_plain_kernel():
+    program = """
+import sys
+sys.modules["numba"] = None
+from orch.training.train import Training
+from tests.small import small_trial
+training = Training([small_trial("rnn", steps=2, eval_every=1)])
+while not training.finished:
+    training.advance()
+print(training.kernel)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [PLAIN]
+
+
+def test_machine_code_is_kept_in_the_users_cache_folder(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache_folder() == tmp_path / "orch" / "kernels"
+    monkeypatch.setenv("ORCH_KERNEL_CACHE", str(tmp_path / "mine"))
+    assert cache_folder() == tmp_path / "mine"
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("ORCH_KERNEL_CACHE", str(tmp_path / "file" / "below"))
+    assert cache_folder() is None
