@@ -296,7 +296,9 @@ class PerTrial(Network):
 
     def __init__(self, config: Any, vocabulary: Vocabulary, members: Sequence[Mapping[str, Tensor]]):
         self.wrapped = self._wrap(config, vocabulary)
-        super().__init__(config, vocabulary, members)
+        # Weights that were saved before a module had a certain buffer begin with the module's own.
+        buffers = {name: buffer.detach() for name, buffer in self.wrapped.buffers.items()}
+        super().__init__(config, vocabulary, [dict(member) | (buffers | dict(member)) for member in members])
 
     @classmethod
     def skeleton(cls, config: Any, vocabulary: Vocabulary) -> nn.Module:

@@ -128,6 +128,15 @@ def test_persistent_buffers_are_saved_and_others_are_rebuilt():
     assert torch.equal(network["scale"][0], result.parameters["scale"])
 
 
+def test_weights_saved_without_a_buffer_get_the_modules_own():
+    trial = trial_of(Masked)
+    result = train(trial)
+    older = {name: tensor for name, tensor in result.parameters.items() if name != "scale"}
+    network = trial.model.network()(trial.model, trial.vocabulary, [older])
+    assert network["scale"].tolist() == [1.0]
+    assert network["steps"].tolist() == [50]
+
+
 def test_running_statistics_are_each_trials_own_and_evaluations_leave_them():
     training = Training(pack(Normalised))
     training.advance(stop_at=10)
