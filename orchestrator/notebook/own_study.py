@@ -171,9 +171,10 @@ class OwnStudy:
     def _shown(self) -> "pd.DataFrame":
         """Return the results as people read them: accuracies with two digits, rates as they were written."""
         frame = self.results().drop(columns=["best_trial"], errors="ignore")
-        digits = {"best": ".2f", "mean": ".2f", "spread": ".2f", "chosen_rate": "g"}
-        for name, form in digits.items():
-            frame[name] = ["" if value != value or value is None else format(value, form) for value in frame[name]]
+        settings = {"chosen_rate", *self._distinguishing()}
+        for name in frame.select_dtypes("float"):
+            form = "g" if name in settings else ".2f"
+            frame[name] = ["" if value != value else format(value, form) for value in frame[name]]
         return frame
 
 
