@@ -53,6 +53,11 @@ class FunctionTask(Task):
         return ", ".join(f"{each.replace('_', ' ')} {getattr(self, each)}" for each in changed)
 
     @property
+    def full_title(self) -> str:
+        """Title of the task with these settings, for tables."""
+        return f"{self.title_of()} ({self.summary})" if self.summary else self.title_of()
+
+    @property
     def slots(self) -> tuple[range, ...]:
         return (range(self._size("inputs")),)
 

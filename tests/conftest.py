@@ -7,7 +7,7 @@ import torch
 from orch.sweeps.catalogue import Catalogue
 from tests.sweeps.catalogue import catalogue_with
 
-RAY = ("engine/", "cluster/", "notebook/test_", "analysis/test_report.py")
+RAY = ("engine/", "cluster/", "notebook/test_notebook.py", "analysis/test_report.py")
 """Tests that start Ray and therefore run one at a time."""
 NOT_RAY = ("cluster/test_check.py", "cluster/test_launcher.py")
 """Files in the folders of `RAY` that do not start it."""

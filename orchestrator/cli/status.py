@@ -50,7 +50,7 @@ def status(context: click.Context, store: str, on: str | None, as_json: bool) ->
         click.echo(printable(f"running now: {driver}"))
     for line in found.workers:
         click.echo(printable(f"  {line}"))
-    if found.finished_last_hour:
+    if found.finished_last_hour or found.seconds_left is not None:
         left = "" if found.seconds_left is None else f", about {duration(found.seconds_left)} left"
         click.echo(f"{counted(found.finished_last_hour, 'trial')} finished in the last hour{left}")
     if any(each.failed for each in found.sweeps):

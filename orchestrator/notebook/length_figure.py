@@ -10,9 +10,6 @@ from orch.sweeps.trial import Trial
 if TYPE_CHECKING:
     import pandas as pd
 
-SUMMARY_COLUMNS = {
-    "done", "planned", "best", "chosen_rate", "mean", "spread", "seeds", "remark", "best_trial", "chosen_at",
-}  # fmt: skip
 MARKERS = "osD^vP*X<>"
 
 
@@ -27,7 +24,7 @@ def draw(results: "pd.DataFrame", trials: "pd.DataFrame", planned: Sequence[Tria
     if trials.empty:
         raise OrchError("no trial has finished, so there is nothing to draw: study.resume() continues the study")
     known = {trial.id: trial for trial in planned}
-    settings = [name for name in results if name in trials and name not in SUMMARY_COLUMNS and name != "task"]
+    settings = [name for name in results if name in trials and name != "task"]
     finished = {trial.task.name: trials[trials["task"] == trial.task.name] for trial in planned}
     of_task = {task: found for task, found in finished.items() if not found.empty}
     _, axes = pyplot.subplots(

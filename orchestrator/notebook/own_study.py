@@ -92,10 +92,10 @@ class OwnStudy:
         """Return a row for each finished trial, without columns that are empty in all of them."""
         ids = {planned.id for planned in self.plan().trials}
         frame = self._study.trials.to_pandas()
-        frame = frame[frame["trial_id"].isin(ids)].dropna(axis="columns", how="all")
-        first = [name for name in _FIRST if name in frame]
+        frame = frame[frame["trial_id"].isin(ids)]
         frame = frame.sort_values(["task", "model", "learning_rate", "init_seed"], kind="stable")
-        return frame[[*first, *(name for name in frame if name not in first)]].reset_index(drop=True)
+        filled = [name for name in frame if frame[name].notna().any()]
+        return frame[[*_FIRST, *(name for name in filled if name not in _FIRST)]].reset_index(drop=True)
 
     def failures(self) -> "pd.DataFrame":
         """Return a row for each kind of error of trials that failed: how many, the message and the traceback."""
@@ -171,9 +171,10 @@ class OwnStudy:
     def _shown(self) -> "pd.DataFrame":
         """Return the results as people read them: accuracies with two digits, rates as they were written."""
         frame = self.results().drop(columns=["best_trial"], errors="ignore")
-        digits = {"best": ".2f", "mean": ".2f", "spread": ".2f", "chosen_rate": "g"}
-        for name, form in digits.items():
-            frame[name] = ["" if value != value or value is None else format(value, form) for value in frame[name]]
+        settings = {"chosen_rate", *self._distinguishing()}
+        for name in frame.select_dtypes("float"):
+            form = "g" if name in settings else ".2f"
+            frame[name] = ["" if value != value else format(value, form) for value in frame[name]]
         return frame
 
 

@@ -9,7 +9,6 @@ from orch.core.errors import InvalidSettings, OrchError, UnknownName, look_up_na
 from orch.core.settings import coerced, field_types, from_dict
 from orch.models import ModelConfig, module_config
 from orch.sweeps.cell import Cell
-from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
 from orch.sweeps.scales import PAPER, Scale
 from orch.sweeps.selection import Results
 from orch.sweeps.trial import Trial
@@ -158,22 +157,6 @@ def _made(kind: str, part: Any, sizes: Mapping[str, Any], registry: Mapping[str,
         name = settings.pop("name")
         return from_dict(look_up_name(kind, name, registry), {**sizes, **settings}, kind=f"setting of {kind} {name}")
     return part(**sizes) if isinstance(part, type) else part
-
-
-def check_names(made: Grid, definitions: Definitions = BUILT_IN_DEFINITIONS) -> None:
-    """Raise one error that lists every name of a model or a task, and every setting of one, that does not exist."""
-    problems = []
-    for kind, parts, registry in (
-        ("model", made.models, definitions.models),
-        ("task", made.tasks, definitions.tasks),
-    ):
-        for part in parts:
-            try:
-                _made(kind, part, {}, registry)
-            except OrchError as error:
-                problems += str(error).splitlines()
-    if problems:
-        raise InvalidSettings(problems)
 
 
 def _learning_rates(given: Any) -> tuple[float, ...] | None:

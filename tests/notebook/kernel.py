@@ -58,5 +58,5 @@ def html(cell: Any) -> list[str]:
 def notebook(folder: Path) -> Iterator[Book]:
     """Start a kernel in a folder, and end it."""
     book = Book(folder)
-    with book.client.setup_kernel():
+    with book.client.setup_kernel(cleanup_kc=True):
         yield book

@@ -1,14 +1,18 @@
 """The code of live objects: a script's classes and functions become a file that runs without the script."""
 
 import importlib
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from orch.core.errors import OrchError
 from orch.sweeps.grid import grid
+from orch.sweeps.scales import LAPTOP
+from orch.sweeps.selection import Results
 from orch.usercode.code import UserCode
 from orch.usercode.live_code import live_code
 from orch.usercode.loading import load
@@ -104,10 +108,10 @@ def code_of(tmp_path, monkeypatch):
     (tmp_path / "helpers.py").write_text("FACTOR = 2\n\n\ndef double(x):\n    return FACTOR * x\n")
     imported = ["helpers"]
 
-    def code(text: str = SCRIPT) -> str:
+    def code(text: str = SCRIPT) -> Any:
         imported.append(f"script_{len(imported)}")
         (tmp_path / f"{imported[-1]}.py").write_text(text)
-        return str(importlib.import_module(imported[-1]).code())
+        return importlib.import_module(imported[-1]).code()
 
     yield code
     for name in imported:
@@ -187,3 +191,15 @@ def test_a_grid_of_built_in_models_needs_no_definitions():
     code = live_code("plain", "A plain one", made)
     assert load(code).models == {}
     assert code.name == "plain"
+
+
+def test_the_code_in_the_documentation_defines_the_study_that_it_describes(code_of):
+    text = (ROOT / "docs" / "python.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    program = "\n".join(blocks).replace("study = orch.sweep(", "study = define(")
+    assert "study = define(" in program
+    program = f"from orch.notebook.sweep import define\n{program}\n\ndef code():\n    return study, cells, walk\n"
+    study, cells, walk = code_of(program)
+    assert study.plan().counts["to_do"] == 2 * 2 * 3
+    assert sum(len(cell.trials) for cell in cells(LAPTOP, Results.none())) == 2 * 2 * 3
+    assert walk(size=7).num_classes == 7
