@@ -48,12 +48,11 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "factored, multiplied out": ("factored", {"width": 8, "rank": 64}),
     **{f"{model}, width {width}": (model, {"width": width}) for model in ("rnn", "lstm") for width in (1, 13, 64, 144)},
 }
+LARGE = {"embedding_scale": 1.0, "init_scale": 0.5}
+"""Initial parameters at which a state that is never divided does not vanish."""
 VARIANTS: dict[str, dict[str, Any]] = {
-    "none": {"train_normalisation": "none", "embedding_scale": 1.0, "init_scale": 0.5},
-    **{
-        kind: {"train_normalisation": kind}
-        for kind in ("unit", "rms", "block", "unit-final", "rms-final", "block-final")
-    },
+    **{kind: {"train_normalisation": kind} for kind in ("unit", "rms", "block")},
+    **{kind: {"train_normalisation": kind, **LARGE} for kind in ("none", "unit-final", "rms-final", "block-final")},
     "additive": {"additive": "input+constant"},
     "constant": {"additive": "constant", "train_normalisation": "unit"},
     "frozen": {"frozen": True},
@@ -100,7 +99,9 @@ def test_losses_and_gradients_are_those_of_the_plain_twin(kind):
              "factored, through the factors", "factored, multiplied out"],
 )  # fmt: skip
 def test_every_normalisation_and_additive_term_is_that_of_the_plain_twin(kind, variant):
-    assert_same_gradients(network_of(kind, **VARIANTS[variant]), draw())
+    # A block that nearly vanishes has a large gradient, most of which cancels.
+    tolerance = 2e-4 if variant.startswith("block") else 2e-5
+    assert_same_gradients(network_of(kind, **VARIANTS[variant]), draw(), tolerance)
 
 
 @pytest.mark.parametrize(
