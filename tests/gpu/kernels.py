@@ -1,7 +1,7 @@
 """Kernels that a training step starts at width 256 on modular addition (modulus 5), one trial: ceilings for tests.
 
-Counted on fake tensors: operations that compute something, each as one kernel. Where a step is recorded as a CUDA
-graph, one launch starts all of them.
+Counted by `simulation.py` on fake tensors: operations that compute something, each as one kernel. Where a step is
+recorded as a CUDA graph, one launch starts all of them.
 """
 
 from typing import Any

@@ -32,6 +32,7 @@ from orch.models.network import Network
 from orch.planning.pack_size import memory
 from orch.sweeps.trial import Trial, make_trial
 from orch.training import train
+from orch.training.evaluation import evaluate
 from orch.training.train import Snapshot, Training
 from tests.training.no_recorder import TheStepItself
 
@@ -144,6 +145,8 @@ def train_pack(model: str, task: str, size: int, settings: dict[str, Any], stati
         training.advance(stop_at=1)
         with Watch() as watch:
             training._train_step()
+        with Watch() as validation:
+            evaluate(training.network, training._sets.validation)
         snapshots = [_on_host(training.snapshot(position)) for position in range(size)]
         reads_before = device.num_reads
         training.advance()
@@ -157,6 +160,7 @@ def train_pack(model: str, task: str, size: int, settings: dict[str, Any], stati
         devices = {str(tensor.device) for tensor in resumed.snapshot().parameters.values()}
     return {
         "kernels": sum(watch.kernels.values()),
+        "validation_kernels": sum(validation.kernels.values()),
         "most": watch.kernels.most_common(12),
         "with_host": watch.with_host,
         "reads_at_validation": reads_at_validation,

@@ -61,6 +61,7 @@ def test_a_step_starts_no_more_kernels_than_it_used_to(trained, kind):
     found = trained(model, "modular_addition", 1, **settings)
     most = ", ".join(f"{count} {name}" for name, count in found["most"])
     assert found["kernels"] <= KERNELS[kind], f"a step starts {found['kernels']} kernels, most of them {most}"
+    assert found["validation_kernels"] < 0.55 * found["kernels"], "then recording validations would pay"
     assert found["kernels"] > 0.9 * KERNELS[kind], f"a step starts {found['kernels']} kernels: lower the ceiling"
 
 

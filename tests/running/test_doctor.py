@@ -63,6 +63,7 @@ def test_a_pack_that_differs_from_its_trials_alone_fails(tmp_path, monkeypatch):
 @pytest.fixture
 def recorder(monkeypatch):
     """Record steps on the CPU, as a GPU would, unless they are to run one operation at a time."""
+    monkeypatch.setenv("ORCH_KERNEL", "plain")
     for module in (blocks, batch_positions, token_lookup):
         monkeypatch.setattr(module, "on_host", lambda tensor: False)
     kind = Operations()

@@ -35,6 +35,7 @@ def record_with(monkeypatch: pytest.MonkeyPatch) -> Callable[[Recorder | None], 
 @pytest.fixture
 def as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """Use the models' code for GPUs, which asks the host for nothing."""
+    monkeypatch.setenv("ORCH_KERNEL", "plain")
     for module in (blocks, batch_positions, token_lookup):
         monkeypatch.setattr(module, "on_host", lambda tensor: False)
 
@@ -94,8 +95,9 @@ def test_every_step_is_the_same_operations_whatever_its_batch(model, record_with
     assert trace(training._train_step) == trace(training._train_step)
 
 
-def test_steps_that_leave_out_padding_are_not_the_same_operations(record_with):
+def test_steps_that_leave_out_padding_are_not_the_same_operations(record_with, monkeypatch):
     """The traces can differ: on a CPU an LSTM reads only as many samples as have not ended."""
+    monkeypatch.setenv("ORCH_KERNEL", "plain")
     record_with(TheStepItself())
     training = Training([small_trial("lstm", width=48)])
     training.advance(stop_at=2)
