@@ -35,13 +35,15 @@ class Pace:
 PACES = {
     # Fits packs of 1 to 9 of all models at widths 16, 64, 128 and 256 on one core of a cloud server, mostly within 20%.
     "cpu": Pace(0.12e-3, 0.08e-3, 1 / 80e9, 3.4e-9, 4.5e-9, largest_pack=9, memory=4e9),
+    # A CPU with compiled kernels. Fits their training steps in docs/packs.md within 30% at width 256.
+    "compiled": Pace(8e-6, 0.1e-3, 1 / 200e9, 0.8e-9, 1e-9, largest_pack=9, memory=4e9),
     # Not measured: a data-centre GPU, of which a pack may take a part.
     "gpu": Pace(0.5e-3, 0.05e-3, 1 / 5e12, 3e-11, 2e-11, largest_pack=27, memory=8e9),
 }
 
 
-def _pace(device: str) -> Pace:
-    return PACES["cpu" if device.startswith("cpu") else "gpu"]
+def _pace(trial: Trial, device: str) -> Pace:
+    return PACES[("compiled" if trial.model.compiled else "cpu") if device.startswith("cpu") else "gpu"]
 
 
 def speedup(trial: Trial, size: int, device: str = "cpu") -> float:
@@ -49,7 +51,7 @@ def speedup(trial: Trial, size: int, device: str = "cpu") -> float:
     model, vocabulary = trial.model, trial.vocabulary
     if not model.packs:
         return 1.0
-    pace, num_tokens = _pace(device), trial.task.num_tokens(trial.max_inputs)
+    pace, num_tokens = _pace(trial, device), trial.task.num_tokens(trial.max_inputs)
     calls = num_tokens * pace.per_position
     num_states = trial.batch_size * num_tokens * model.width
     # A training step takes about three forward passes.
@@ -92,9 +94,9 @@ def pack_size(trial: Trial, num_available: int, device: str = "cpu", largest: in
 
     `largest` is the user's limit. Packs have equal sizes: twelve trials make two packs of six, not nine and three.
     """
-    pace = _pace(device)
+    pace = _pace(trial, device)
     most = min(largest or pace.largest_pack, int(pace.memory / memory(trial)))
-    stacks = stacks_exactly(trial) if pace is PACES["cpu"] else trial.model.packs
+    stacks = stacks_exactly(trial) if pace is not PACES["gpu"] else trial.model.packs
     if most < 2 or num_available < 2 or not stacks:
         return 1
     size = math.ceil(num_available / math.ceil(num_available / most))
