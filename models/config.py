@@ -46,8 +46,9 @@ class ModelConfig:
     holds_positions: ClassVar[bool] = True
     """True if it keeps every position of a sequence in memory, and not only a state: it is evaluated on fewer samples
     at once."""
-    compiled: ClassVar[bool] = False
-    """True if the network also has compiled kernels, which run on CPUs."""
+    compiled_from: ClassVar[int | None] = None
+    """Width from which the network's compiled kernels are used on a CPU; None if it has none. In packs of narrow trials
+    the plain kernel may be faster, because one operation of it serves all of them."""
     slow: ClassVar[bool] = False
     """True if it takes many times as long as other models of its width: small scales train fewer trials of it."""
     title: ClassVar[str] = ""
@@ -89,8 +90,17 @@ class ModelConfig:
 
     def kernel_name(self, device: str) -> str:
         """Return the implementation that trains new trials on `device`, to be recorded with their results."""
-        # Not inherited: a model derived from this one may have another network.
-        return choose_kernel(device) if vars(type(self)).get("compiled") else PLAIN
+        return choose_kernel(device, self.compiled) if self.has_compiled else PLAIN
+
+    @property
+    def has_compiled(self) -> bool:
+        """Whether the network has compiled kernels. A model derived from one that has may have another network."""
+        return vars(type(self)).get("compiled_from") is not None
+
+    @property
+    def compiled(self) -> bool:
+        """Whether its new trials on a CPU use compiled kernels, unless the user or the machine decides otherwise."""
+        return self.has_compiled and self.width >= (self.compiled_from or 0)
 
     @property
     def max_tokens(self) -> int | None:

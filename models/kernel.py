@@ -18,18 +18,18 @@ VARIABLE = "ORCH_KERNEL"
 """Environment variable that chooses the kernel of new trials: `plain` or `compiled`."""
 
 
-def choose_kernel(device: str) -> str:
-    """Return the kernel for new trials on `device`, of a model that has both: the compiled one where it can run."""
+def choose_kernel(device: str, prefers_compiled: bool = True) -> str:
+    """Return the kernel for new trials on `device` of a model that has both: what the user wants, or it prefers."""
     wanted = os.environ.get(VARIABLE)
     if wanted not in (None, "", PLAIN, COMPILED):
         raise InvalidSettings([f"{VARIABLE} is {wanted!r}: use {PLAIN} or {COMPILED}, or leave it out"])
-    if wanted == PLAIN or not device.startswith("cpu"):
+    if not device.startswith("cpu") or not (wanted == COMPILED if wanted else prefers_compiled):
         return PLAIN
     if compiler_found():
         return COMPILED
     if wanted == COMPILED:
         raise InvalidSettings(
-            [f"{VARIABLE} is {COMPILED}, but numba cannot be imported: install numba, or leave it out"]
+            [f"{VARIABLE} is {COMPILED}, but numba cannot be imported: install it, or leave that out"]
         )
     return PLAIN
 

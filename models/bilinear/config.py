@@ -10,7 +10,7 @@ from orch.models.look import Look
 class Config(BilinearFamilyConfig):
     name = "bilinear"
     revision = 3
-    compiled = True
+    compiled_from = 1
     about = "h' = A(x) h, with A(x) any matrix linear in the input"
     title = "Bilinear"
     looks = {"": Look("#000000", "o")}

@@ -25,7 +25,7 @@ class Network(BilinearFamily):
     @property
     def answers_faster(self) -> bool:
         b, num_blocks = self.config.state_block, self.config.width // self.config.state_block
-        return b <= 2 or (b <= 8 and num_blocks >= 16)
+        return num_blocks >= {1: 128, 2: 1}.get(b, 16) and b <= 8
 
     def compiled_scan(self, x_KRD: Tensor, tokens_KBT: Tensor, *options: Any) -> "CompiledScan":
         from orch.models.compiled.transitions import TableScan, WeightedBlocks

@@ -51,8 +51,11 @@ class Rates:
 
 ASSUMED_IN = "November 2026"
 ASSUMED = {
-    # Fits the training steps of all models at width 64 and 256 within a factor of 2, on one core of a cloud server.
+    # Fits the training steps of Mamba and the transformer at width 64 and 256 within a factor of 2, on one core of a
+    # cloud server.
     "cpu": Rates(40e9, 1e-3, 45e-6, 2.7e-9),
+    # Fits those of compiled kernels in docs/packs.md: within 30% at width 256, within a factor of 2 at width 64.
+    "compiled": Rates(200e9, 0.1e-3, 4e-6, 0.8e-9),
     # Not measured: a data-centre GPU, where small models mostly wait for one kernel after another to start.
     "gpu": Rates(5e12, 2e-3, 100e-6, 3e-11),
 }
@@ -60,18 +63,18 @@ ASSUMED = {
 
 def step_seconds(trial: Trial, device: str = "cpu") -> float:
     """Estimate the seconds of one training step by arithmetic."""
-    return _seconds(_costs(trial), _rates(device))[0]
+    return _seconds(_costs(trial), _rates(trial, device))[0]
 
 
 def estimate_seconds(trial: Trial, steps: float | None = None, device: str = "cpu") -> float:
     """Estimate the seconds of a trial of `steps` (else its budget) by arithmetic: training, validations and tests."""
     steps = trial.steps if steps is None else steps
-    per_step, per_validation, tests = _seconds(_costs(trial), _rates(device))
+    per_step, per_validation, tests = _seconds(_costs(trial), _rates(trial, device))
     return steps * per_step + math.ceil(steps / trial.eval_every) * per_validation + tests
 
 
-def _rates(device: str) -> Rates:
-    return ASSUMED["cpu" if device == "cpu" else "gpu"]
+def _rates(trial: Trial, device: str) -> Rates:
+    return ASSUMED[("compiled" if trial.model.compiled else "cpu") if device == "cpu" else "gpu"]
 
 
 Pass = tuple[int, int]

@@ -39,13 +39,15 @@ class Pace:
 PACES = {
     # Fits packs of 1 to 9 of all models at widths 16, 64, 128 and 256 on one core of a cloud server, mostly within 20%.
     "cpu": Pace(0.12e-3, 0.08e-3, 1 / 80e9, 3.4e-9, 4.5e-9, largest_pack=9, memory=4e9),
+    # A CPU with compiled kernels. Fits their training steps in docs/packs.md within 30% at width 256.
+    "compiled": Pace(8e-6, 0.1e-3, 1 / 200e9, 0.8e-9, 1e-9, largest_pack=9, memory=4e9),
     # Not measured: a data-centre GPU, of which a pack may take a part.
     "gpu": Pace(0.5e-3, 0.05e-3, 1 / 5e12, 3e-11, 2e-11, largest_pack=27, memory=8e9),
 }
 
 
-def _pace(device: str) -> Pace:
-    return PACES["cpu" if device.startswith("cpu") else "gpu"]
+def _pace(trial: Trial, device: str) -> Pace:
+    return PACES[("compiled" if trial.model.compiled else "cpu") if device.startswith("cpu") else "gpu"]
 
 
 def speedup(trial: Trial, size: int, device: str = "cpu") -> float:
@@ -53,7 +55,7 @@ def speedup(trial: Trial, size: int, device: str = "cpu") -> float:
     model, vocabulary = trial.model, trial.vocabulary
     if not model.packs:
         return 1.0
-    pace, num_tokens = _pace(device), trial.task.num_tokens(trial.max_inputs)
+    pace, num_tokens = _pace(trial, device), trial.task.num_tokens(trial.max_inputs)
     calls = model.sequential_positions(num_tokens) * pace.per_position
     num_states = trial.batch_size * num_tokens * model.width
     # A training step takes about three forward passes.
@@ -84,7 +86,7 @@ def stacks_exactly(trial: Trial) -> bool:
 
 def memory(trial: Trial, size: int = 1, device: str = "cpu") -> float:
     """Estimate the bytes that training a pack takes at its peak, validations and tests included."""
-    if _pace(device) is PACES["cpu"]:
+    if device.startswith("cpu"):
         return size * _memory_on_a_core(trial)
     model, vocabulary, num_tokens = trial.model, trial.vocabulary, trial.task.num_tokens
 
@@ -124,7 +126,7 @@ def pack_size(
     `largest` is the user's limit, and `probed` what a trial of a user's own model took when it was tried. Packs have
     equal sizes: twelve trials make two packs of six, not nine and three.
     """
-    pace = _pace(device)
+    pace = _pace(trial, device)
     measured = 0 if probed is None or probed.memory is None else probed.memory
     most = min(largest or pace.largest_pack, num_available)
     while most > 1 and max(memory(trial, most, device), most * measured) > pace.memory:
@@ -132,7 +134,7 @@ def pack_size(
     if probed is not None and probed.stacks is not None:
         stacks = probed.stacks
     else:
-        stacks, probed = stacks_exactly(trial) if pace is PACES["cpu"] else trial.model.packs, None
+        stacks, probed = stacks_exactly(trial) if pace is not PACES["gpu"] else trial.model.packs, None
     if most < 2 or num_available < 2 or not stacks:
         return 1
     size = math.ceil(num_available / math.ceil(num_available / most))

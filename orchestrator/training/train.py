@@ -273,7 +273,7 @@ def _kernel_to_go_on_with(snapshots: Sequence[Snapshot], device: torch.device) -
     kernels, model = {each.kernel for each in snapshots}, snapshots[0].trial.model
     assert len(kernels) == 1, "only trials with the same kernel can share a stack"
     if COMPILED not in kernels:
-        return PLAIN if model.kernel_name(device.type) == COMPILED else model.kernel_name(device.type)
+        return PLAIN if model.has_compiled else model.kernel_name(device.type)
     if device.type != "cpu":
         return model.kernel_name(device.type)
     if not compiler_found():

@@ -44,7 +44,7 @@ def cases() -> dict[str, tuple[str, Any]]:
     """
     plain = {f"model/{name}": small_trial(name, learning_rate=1e-3) for name in MODELS}
     plain |= {f"task/{name}": small_trial("rnn", task=name, learning_rate=1e-3) for name in sorted(tasks.REGISTRY)}
-    compiled = {f"compiled/{name}": plain[f"model/{name}"] for name in MODELS if models.REGISTRY[name].compiled}
+    compiled = {f"compiled/{name}": plain[f"model/{name}"] for name in MODELS if models.REGISTRY[name].compiled_from}
     return {name: (PLAIN, trial) for name, trial in plain.items()} | {
         name: (COMPILED, trial) for name, trial in compiled.items()
     }

@@ -199,6 +199,7 @@ def test_a_model_derived_from_a_compiled_one_runs_the_plain_kernel(monkeypatch):
     class Derived(models.REGISTRY["rnn"]):
         name = "derived"
 
+    assert models.REGISTRY["rnn"](width=64).kernel_name("cpu") == PLAIN
     assert (models.REGISTRY["rnn"]().kernel_name("cpu"), Derived().kernel_name("cpu")) == (COMPILED, PLAIN)
 
 

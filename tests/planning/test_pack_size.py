@@ -9,12 +9,11 @@ from tests.new_process import modules_imported
 from tests.small import small_trial
 
 MEASURED = {
-    # Training steps per second of all trials in a pack of nine over those of one alone, on one core of a cloud server;
-    # at width 256, in packs of six.
-    16: {"block_diagonal": 5.0, "rotation": 4.4, "rnn": 6.0, "lstm": 5.1, "factored": 4.3, "bilinear": 4.9},
-    64: {"block_diagonal": 2.8, "rotation": 3.5, "rnn": 3.0, "lstm": 2.3, "factored": 2.0, "bilinear": 1.8},
-    128: {"block_diagonal": 1.9, "rotation": 2.1, "rnn": 2.0, "lstm": 1.4, "factored": 1.3, "bilinear": 1.2},
-    256: {"block_diagonal": 1.35, "rnn": 1.3, "lstm": 1.0, "factored": 1.15, "bilinear": 1.0},
+    # Training steps per second of all trials in a pack of nine over those of one alone, on one core of a cloud server.
+    # Compiled kernels serve one trial after the other, and gain less.
+    16: {"block_diagonal": 1.8, "rotation": 2.2, "rnn": 6.0, "lstm": 5.1, "factored": 4.3, "bilinear": 1.9},
+    64: {"block_diagonal": 1.7, "rotation": 1.9, "rnn": 3.0, "lstm": 2.3, "factored": 2.0, "bilinear": 1.0},
+    128: {"block_diagonal": 1.4, "rotation": 1.8, "rnn": 1.2, "lstm": 1.0, "factored": 1.0, "bilinear": 0.9},
 }
 
 
@@ -24,8 +23,7 @@ def trial(model, width=64, **settings):
 
 @pytest.mark.parametrize(("width", "model"), [(width, model) for width in MEASURED for model in MEASURED[width]])
 def test_the_expected_gain_is_about_the_measured_one(width, model):
-    size = 6 if width == 256 else 9
-    assert speedup(trial(model, width), size) == pytest.approx(MEASURED[width][model], rel=0.35)
+    assert speedup(trial(model, width), 9) == pytest.approx(MEASURED[width][model], rel=0.35)
 
 
 @pytest.mark.parametrize("name", sorted(models.REGISTRY))
@@ -36,7 +34,7 @@ def test_larger_packs_gain_more_for_models_that_pack(name):
     assert (gains[-1] > gains[0]) == models.REGISTRY[name].packs
 
 
-@pytest.mark.parametrize("model", ["block_diagonal", "factored", "rotation", "lstm", "rnn", "bilinear", "transformer"])
+@pytest.mark.parametrize("model", ["block_diagonal", "factored", "rotation", "lstm", "rnn", "transformer"])
 def test_small_models_are_packed_in_nines(model):
     assert pack_size(trial(model), num_available=9) == 9
 

@@ -272,7 +272,7 @@ def test_a_finished_trial_with_unknown_settings_is_ignored(store):
     ("smaller", "larger"),
     [
         ({}, {"steps": 8000}),
-        ({}, {"width": 128}),
+        ({"width": 128}, {"width": 256}),  # below 128 another kernel runs
         ({}, {"test_length": 900}),
         ({}, {"test_samples": 4096}),
         ({}, {"validation_samples": 4096}),

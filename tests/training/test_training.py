@@ -16,7 +16,15 @@ from orch.models.network import build
 from orch.models.recurrence import batch_positions, blocks, token_lookup
 from orch.sweeps.result import StopReason
 from orch.tasks.sampling import Sampler, derive_seed
-from orch.training.checkpoints import load_model, load_snapshot, save_model, save_snapshot
+from orch.training import checkpoints
+from orch.training.checkpoints import (
+    load_model,
+    load_snapshot,
+    parse_snapshot,
+    save_model,
+    save_snapshot,
+    snapshot_bytes,
+)
 from orch.training.data import STEPS_PER_BLOCK, FixedSet, training_data
 from orch.training.evaluation import EvaluationSets, per_trial_loss
 from orch.training.train import Training, train
@@ -213,6 +221,7 @@ def test_accuracies_are_reported_raw_and_normalised():
 @every_model
 def test_no_training_step_reads_a_value_back_from_the_device(model, monkeypatch):
     """Run the GPU code path on the CPU: nothing that would make a GPU wait for the host, or the host for a GPU."""
+    monkeypatch.setenv("ORCH_KERNEL", "plain")
     for module in (blocks, batch_positions, token_lookup):
         monkeypatch.setattr(module, "on_host", lambda tensor: False)
     settings = {"block_size": 16, "width": 32} if model == "block_diagonal" else {}
@@ -264,3 +273,39 @@ def test_products_keep_all_their_digits_on_a_gpu():
     Training([small_trial("rnn")])
     assert not torch.backends.cudnn.allow_tf32
     assert not torch.backends.cuda.matmul.allow_tf32
+
+
+@pytest.mark.parametrize("kernel", ["plain", "compiled"])
+def test_a_resumed_trial_goes_on_with_the_kernel_it_began_with(kernel, monkeypatch):
+    monkeypatch.setenv("ORCH_KERNEL", kernel)
+    whole, training = Training([small_trial("rnn")]), Training([small_trial("rnn")])
+    training.advance(stop_at=5)
+    saved = snapshot_bytes(training.snapshot())
+    monkeypatch.setenv("ORCH_KERNEL", "compiled" if kernel == "plain" else "plain")
+    resumed = Training.resume([parse_snapshot(saved, "a checkpoint")])
+    assert resumed.kernel == kernel
+    for each in (whole, resumed):
+        while not each.finished:
+            each.advance()
+    for name, tensor in whole.results[0].parameters.items():
+        assert torch.equal(resumed.results[0].parameters[name], tensor), name
+
+
+def test_a_checkpoint_from_before_there_were_kernels_is_a_plain_one(monkeypatch):
+    monkeypatch.setenv("ORCH_KERNEL", "plain")
+    training = Training([small_trial("rnn")])
+    training.advance(stop_at=5)
+    monkeypatch.delenv("ORCH_KERNEL")
+    tensors, header = checkpoints._decode(snapshot_bytes(training.snapshot()), "a checkpoint", ("trial", "step"))
+    del header["kernel"]
+    old = parse_snapshot(checkpoints._encode(tensors, header), "an old checkpoint")
+    assert Training.resume([old]).kernel == "plain"
+
+
+def test_a_compiled_trial_is_not_resumed_where_numba_is_missing(monkeypatch):
+    monkeypatch.setenv("ORCH_KERNEL", "compiled")
+    training = Training([small_trial("rnn")])
+    training.advance(stop_at=5)
+    monkeypatch.setattr("orch.training.train.compiler_found", lambda: False)
+    with pytest.raises(InvalidSettings, match="pip install numba"):
+        Training.resume([training.snapshot()])
