@@ -73,7 +73,8 @@ class Config(LayeredConfig):
         if training:
             # The backward pass holds three arrays of all states, of one layer at a time.
             return num_positions * self.inner * (14 * self.layers + 3 * self.state_size) + indices
-        return self.inner * (6 * num_positions + 2 * num_samples * self.state_size) + indices
+        per_position = 6 if self.layers == 1 else 9
+        return self.inner * (per_position * num_positions + 2 * num_samples * self.state_size) + indices
 
     def problems(self) -> list[str]:
         found = LayeredConfig.problems(self)

@@ -56,6 +56,13 @@ def test_a_pack_takes_the_memory_that_the_planner_expects_validations_and_tests_
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_a_trial_of_every_variant_takes_no_more_memory_than_the_planner_expects(trained, kind):
+    model, settings = KINDS[kind]
+    found = trained(model, "modular_addition", 1, **settings)
+    assert found["peak"] <= found["predicted"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_step_starts_no_more_kernels_than_it_used_to(trained, kind):
     model, settings = KINDS[kind]
     found = trained(model, "modular_addition", 1, **settings)

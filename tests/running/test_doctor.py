@@ -54,6 +54,7 @@ def test_a_device_that_computes_wrongly_fails_by_name_and_the_other_checks_go_on
 
 def test_a_pack_that_differs_from_its_trials_alone_fails(tmp_path, monkeypatch):
     right = RNN.forward
+    monkeypatch.setenv("ORCH_KERNEL", "plain")
     monkeypatch.setattr(RNN, "forward", lambda self, tokens, end: right(self, tokens, end) * (1 + 0.1 * len(tokens)))
     finding = findings(Store.open(tmp_path))["rnn: pack and checkpoint"]
     assert finding.state is CheckState.FAIL
@@ -105,7 +106,7 @@ def test_a_broken_package_of_cuda_kernels_is_a_failure_and_not_a_skip(tmp_path, 
         raise BrokenPackage("Mamba's CUDA kernels are installed but cannot be loaded")
 
     monkeypatch.setattr(scan, "_kernels", broken)
-    found = {each.check: each for each in examine(Store.open(tmp_path).uri, "cuda", rate_seconds=0.05, names=())}
+    found = {each.check: each for each in examine(Store.open(tmp_path).uri, "cuda", 0.05, names=("mamba",))}
     finding = found["mamba: mamba_ssm against ours"]
     assert finding.state is CheckState.FAIL
     assert "cannot be loaded" in finding.detail
