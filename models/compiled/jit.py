@@ -44,6 +44,11 @@ def jit(function: Callable[..., Any]) -> Callable[..., Any]:
     return _compile(function)
 
 
+def jit_with_memory(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function that makes arrays of its own, which the compiler then knows to be apart from all others."""
+    return _compile(function, _nrt=True)
+
+
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a short function into those that call it."""
     return _compile(function, forceinline=True)

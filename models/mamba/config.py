@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from orch.core.settings import setting
 from orch.models.config import LayeredConfig, Shape, Vocabulary
+from orch.models.kernel import choose_kernel
 from orch.models.look import DASHED, DOTTED, Look
 
 
@@ -20,6 +21,7 @@ class Config(LayeredConfig):
         "": Look("#2383B8", "h"),
     }
     packs = True
+    compiled_from = 1
     small_settings = {"layers": 2}
     own_learning_rates = {"laptop": (1e-3,)}
 
@@ -30,6 +32,8 @@ class Config(LayeredConfig):
     time_step_rank: int = setting(48, "rank of the time step's projection")
 
     def kernel_name(self, device: str) -> str:
+        if device.startswith("cpu"):
+            return choose_kernel(device)
         from orch.models.mamba.scan import kernel
 
         return kernel(device)

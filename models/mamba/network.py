@@ -9,17 +9,22 @@ Time comes before samples, so that one position of all samples is contiguous.
 """
 
 import math
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from orch.models.config import Vocabulary
+from orch.models.kernel import COMPILED
 from orch.models.mamba.config import Config
 from orch.models.mamba.scan import convolve, scan
 from orch.models.network import Network as StackedNetwork
-from orch.models.network import State, draw_like_torch
+from orch.models.network import draw_like_torch
+from orch.models.wrapped_module import State
+
+if TYPE_CHECKING:
+    from orch.models.compiled.token_table import Gradient
 
 NORM_EPSILON = 1e-5
 INITIAL_DEVIATION = 0.1
@@ -46,6 +51,15 @@ class Network(StackedNetwork):
         num_samples = max(POSITIONS_AT_ONCE // (K * T), 1)
         parts = (torch.split(each, num_samples, dim=1) for each in (readable_KBT, end_KB))
         return torch.cat(list(map(self._answer, *parts)), dim=1)
+
+    def compiled_gradients(self, tokens_KBT: Tensor, target_KB: Tensor) -> "tuple[Tensor, dict[str, Gradient]]":
+        """Return losses and gradients. Only the scan is compiled; the rest is a few large products."""
+        end_KB = (tokens_KBT < self.vocabulary.readable).sum(2) - 1
+        logits_KBV = self(tokens_KBT, end_KB)
+        loss_N = F.cross_entropy(logits_KBV.flatten(0, 1), target_KB.flatten(), reduction="none")
+        loss_K = loss_N.view_as(target_KB).mean(1)
+        gradients = torch.autograd.grad(loss_K.sum(), [self[name] for name in self.names])
+        return loss_K, dict(zip(self.names, gradients, strict=True))
 
     def _answer(self, tokens_KBT: Tensor, end_KB: Tensor) -> Tensor:
         (K, B, T), H = tokens_KBT.shape, self.config.width
@@ -92,7 +106,9 @@ class Network(StackedNetwork):
         delta_KPI = F.softplus(torch.baddbmm(bias_KI[:, None], step, weight_KIr.mT))
         inputs = (torch.unflatten(each, 1, x_KTBI.shape[1:3]) for each in (delta_KPI, B_KPN, C_KPN))
         delta_KTBI, B_KTBN, C_KTBN = inputs
-        y_KTBI = scan(x_KTBI, delta_KTBI, self._of(layer, "mixer.A_log"), B_KTBN, C_KTBN)
+        y_KTBI = scan(
+            x_KTBI, delta_KTBI, self._of(layer, "mixer.A_log"), B_KTBN, C_KTBN, compiled=self.kernel == COMPILED
+        )
         return y_KTBI.flatten(1, 2), x_KPI
 
 

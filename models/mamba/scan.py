@@ -24,6 +24,7 @@ from torch.nn import functional as F
 
 from orch.core.errors import BrokenPackage
 from orch.models.autograd import apply_function
+from orch.models.kernel import PLAIN
 
 _PACKAGES = ("mamba_ssm", "causal_conv1d")
 STATES_AT_ONCE = 1 << 18
@@ -33,8 +34,8 @@ STATES_KEPT_AT_ONCE = 1 << 19
 
 
 def kernel(device: torch.device | str) -> str:
-    """Name of the implementation that runs on a device: `mamba_ssm`, or `orch` for the one in this file."""
-    return "mamba_ssm" if torch.device(device).type == "cuda" and _kernels() else "orch"
+    """Name of the implementation that runs on a device: `mamba_ssm`, or `plain` for the one in this file."""
+    return "mamba_ssm" if torch.device(device).type == "cuda" and _kernels() else PLAIN
 
 
 def convolve(u_KTBI: Tensor, weight_KI1J: Tensor, bias_KI: Tensor) -> Tensor:
@@ -48,15 +49,18 @@ def convolve(u_KTBI: Tensor, weight_KI1J: Tensor, bias_KI: Tensor) -> Tensor:
     return F.silu(x_KTBI, inplace=not torch.is_grad_enabled())
 
 
-def scan(x_KTBI: Tensor, delta_KTBI: Tensor, A_log_KIN: Tensor, B_KTBN: Tensor, C_KTBN: Tensor) -> Tensor:
-    """Run the selective scan and return y, (K, T, B, I)."""
+def scan(
+    x_KTBI: Tensor, delta_KTBI: Tensor, A_log_KIN: Tensor, B_KTBN: Tensor, C_KTBN: Tensor, compiled: bool = False
+) -> Tensor:
+    """Run the selective scan and return y, (K, T, B, I); `compiled` runs its compiled twin, on a CPU."""
     kernels = _kernels_for(x_KTBI)
     if kernels:
         scan_BIT, _ = kernels
         groups = (each.permute(2, 0, 3, 1).contiguous() for each in (B_KTBN, C_KTBN))  # (B, K, N, T)
         y_BIT = scan_BIT(_channels(x_KTBI), _channels(delta_KTBI), -A_log_KIN.exp().flatten(0, 1), *groups)
         return _positions(y_BIT, len(x_KTBI))
-    return apply_function(_Scan, x_KTBI, delta_KTBI, A_log_KIN, B_KTBN, C_KTBN)
+    kind = _CompiledScan if compiled and x_KTBI.dtype == torch.float32 else _Scan
+    return apply_function(kind, x_KTBI, delta_KTBI, A_log_KIN, B_KTBN, C_KTBN)
 
 
 @functools.cache
@@ -143,6 +147,24 @@ class _Scan(torch.autograd.Function):
         for some in _trials_at_once(g_KTBI):
             _scan_backward(*(each[some] for each in (g_KTBI, *ctx.saved_tensors, *gradients)))
         return gradients
+
+
+class _CompiledScan(torch.autograd.Function):
+    """The scan as machine code: see `orch.models.compiled.mamba_scan`."""
+
+    @staticmethod
+    def forward(ctx: Any, *inputs: Tensor) -> Tensor:
+        from orch.models.compiled.mamba_scan import scan_forward  # numba may be missing
+
+        ctx.save_for_backward(*inputs)
+        return scan_forward(*inputs)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, g_KTBI: Tensor) -> tuple[Tensor, ...]:
+        from orch.models.compiled.mamba_scan import scan_backward
+
+        return scan_backward(g_KTBI, *ctx.saved_tensors)
 
 
 def _scan_forward(

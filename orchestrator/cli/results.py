@@ -94,6 +94,6 @@ def results(
 
 
 def _as_written(table: "Table", written: list[str]) -> "Table":
-    """Return a table whose settings are called as the user wrote them: `seed` for `init_seed`, if that was asked for."""
+    """Return a table whose settings are called as the user wrote them, such as `seed` for `init_seed`."""
     names = {field: alias for alias, field in ALIASES.items() if alias in written}
     return table.rename_columns([names.get(name, name) for name in table.column_names])

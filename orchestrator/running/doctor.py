@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from orch import models
+from orch.models.kernel import PLAIN
 from orch.models.network import Network, build
 from orch.planning.estimate import rate_key, step_seconds
 from orch.running import provenance
@@ -138,7 +139,7 @@ def compare_with_double(
 def compare_mamba_kernels(device: str) -> str:
     from orch.models.mamba.scan import kernel
 
-    if kernel(device) == "orch":
+    if kernel(device) == PLAIN:
         raise Skipped("mamba_ssm is not installed, or this is not a GPU: orch uses its own scan")
     # The CPU always uses our own scan, so this compares the two, at the published size.
     return compare_with_double("mamba", device, width=256, layers=4)

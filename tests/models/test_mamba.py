@@ -217,8 +217,38 @@ def test_the_cuda_packages_are_called_as_documented_with_trials_as_groups_of_cha
     assert_close(model(tokens_KBT, end_KB), expected, "logits", 1e-5)
 
 
-def test_our_own_scan_runs_on_the_cpu():
-    assert Config().kernel_name("cpu") == "orch"
+def test_our_own_scan_runs_on_the_cpu_compiled_or_plain(monkeypatch):
+    assert Config().kernel_name("cpu") == "compiled"
+    monkeypatch.setenv("ORCH_KERNEL", "plain")
+    assert Config().kernel_name("cpu") == "plain"
+
+
+@pytest.mark.parametrize("num_tokens", [1, 2, 12])
+def test_the_compiled_scan_and_its_gradients_are_those_of_the_plain_one(num_tokens):
+    K, T, B, I, N = 2, num_tokens, 5, 24, 3  # noqa: E741
+    generator = torch.Generator().manual_seed(3)
+    shapes = [(K, T, B, I), (K, T, B, I), (K, I, N), (K, T, B, N), (K, T, B, N)]
+    inputs = [torch.randn(shape, generator=generator) for shape in shapes]
+    inputs[1] = inputs[1].abs()
+    inputs = [each.requires_grad_() for each in inputs]
+    weight = torch.randn(K, T, B, I, generator=generator)
+    plain, compiled = (scan.scan(*inputs, compiled=each) for each in (False, True))
+    assert_close(compiled, plain, "y", 1e-6)
+    for name, one, other in zip(
+        ("x", "delta", "A_log", "B", "C"),
+        torch.autograd.grad(compiled, inputs, weight),
+        torch.autograd.grad(plain, inputs, weight),
+        strict=True,
+    ):
+        assert (one - other).abs().max() <= 1e-5 * other.abs().max(), name
+
+
+def test_a_step_faster_than_any_number_forgets_the_state():
+    x, B = torch.ones(1, 2, 1, 4), torch.ones(1, 2, 1, 1)
+    delta = torch.tensor([1.0, 1e30]).view(1, 2, 1, 1).expand_as(x)
+    for compiled in (False, True):
+        y = scan.scan(x, delta, torch.zeros(1, 4, 1), B, B, compiled=compiled)
+        assert torch.allclose(y[0, 1], torch.full((4,), 1e30))
 
 
 @pytest.fixture
@@ -242,20 +272,20 @@ def packages(tmp_path, monkeypatch):
 
 def test_without_the_cuda_packages_a_gpu_uses_our_scan(packages, monkeypatch):
     monkeypatch.setattr(scan.importlib.util, "find_spec", lambda name: None)
-    assert Config().kernel_name("cuda") == "orch"
+    assert Config().kernel_name("cuda") == "plain"
 
 
 def test_the_cuda_packages_are_used_where_both_load(packages):
     packages(mamba_ssm="", causal_conv1d="causal_conv1d_fn = 'convolution'")
     assert Config().kernel_name("cuda") == "mamba_ssm"
-    assert Config().kernel_name("cpu") == "orch"
+    assert Config().kernel_name("cpu") == "compiled"
 
 
 def test_a_cuda_package_built_for_another_torch_is_an_error_on_a_gpu_and_not_a_slow_path(packages):
     packages(mamba_ssm="raise ImportError('undefined symbol: _ZN3c104cuda9SetDeviceEi')", causal_conv1d="")
     with pytest.raises(BrokenPackage, match="cannot be loaded"):
         Config().kernel_name("cuda")
-    assert Config().kernel_name("cpu") == "orch"
+    assert Config().kernel_name("cpu") == "compiled"
 
 
 def test_one_cuda_package_without_the_other_is_an_error_on_a_gpu(packages, monkeypatch):
