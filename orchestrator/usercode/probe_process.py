@@ -141,6 +141,7 @@ def _measure(trial: Trial, watch: Watch) -> Probed:
     short = dataclasses.replace(trial, steps=64, eval_every=64, stop_loss=0.0)
     memory_before = _reset_peak_memory()
     with watch.watching():
+        _check_targets(trial)
         training = Training([short])
         _check_step(training, short)
     training.advance(stop_at=training.step + 1)
@@ -156,6 +157,14 @@ def _measure(trial: Trial, watch: Watch) -> Probed:
         memory=None if memory_before is None or memory_after is None else max(0.0, memory_after - memory_before),
     )
     return _with_stacking(probed, short, training) if isinstance(training.network, PerTrial) else probed
+
+
+def _check_targets(trial: Trial) -> None:
+    """Raise `Wrong` unless every target of the task is a token. Otherwise the model would be blamed for it."""
+    task = trial.task
+    for target in task.machine().target:
+        if not 0 <= target < task.vocabulary:
+            raise Wrong(f"task {task.name} has the target {target}: return a token, from 0 to {task.vocabulary - 1}")
 
 
 def _check_step(training: Training, trial: Trial) -> None:

@@ -128,7 +128,7 @@ def test_a_request_that_was_recorded_before_keeping_resumes_with_the_kept_result
 def test_an_edit_of_model_and_task_names_both_and_both_are_kept(files, store):
     fill(files, store)
     files.edit("mean(1)", "sum(1)", files.network)
-    files.edit("return symbol", "return 1 - symbol")
+    files.edit("return symbol", "return self.modulus - 1 - symbol")
     found, _ = plan(files, store)
     assert found["done"] == 1
     model, task = "Network.forward (averaging.py, line 14)", "Last.step (my_sweep.py, line 46)"

@@ -288,3 +288,9 @@ def test_plans_of_built_in_sweeps_start_no_process(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_target_that_is_no_token_is_the_tasks_fault_and_not_the_models(files, cache):
+    files.edit("return symbol", "return -1 - symbol")
+    with pytest.raises(InvalidCode, match=r"task last has the target -\d: return a token, from 0 to 4"):
+        probe(trials(files.path))
