@@ -175,7 +175,7 @@ def test_tables_alone_are_printed_or_written(smoke, tmp_path):
 def test_figures_are_written_as_files(smoke, tmp_path):
     folder = tmp_path / "figures"
     orch("report", "factors", "--store", smoke.uri, "--figures", str(folder), "--output", str(tmp_path / "r.html"))
-    assert sorted(path.name for path in folder.iterdir()) == ["factors.png", "factors.svg"]
+    assert sorted(path.name for path in folder.iterdir()) == ["factors.pdf", "factors.png", "factors.svg"]
 
 
 def test_a_store_that_is_not_there_and_a_place_that_cannot_be_written_are_one_sentence_each(smoke, tmp_path):
