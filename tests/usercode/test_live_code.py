@@ -186,6 +186,40 @@ except orch.OrchError as error:
     assert done.stdout.startswith("the text of parity is not known, because it was typed into a plain Python prompt")
 
 
+ANNOTATED = """
+{future}
+from typing import TYPE_CHECKING
+
+from torch import nn
+from orch.sweeps.grid import grid
+from orch.usercode.live_code import live_code
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class Tiny(nn.Module):
+    scale: "batch time"
+
+    def __init__(self, vocabulary, width: int = 8):
+        super().__init__()
+        self.embedding, self.out = nn.Embedding(vocabulary, width), nn.Linear(width, vocabulary)
+
+    def forward(self, tokens: {tensor}) -> {tensor}:
+        return self.out(self.embedding(tokens).cumsum(1))
+
+
+def code():
+    return live_code("mine", "Mine", grid(models=[Tiny], tasks=["modular_addition"]))
+"""
+
+
+@pytest.mark.parametrize(("future", "tensor"), [("from __future__ import annotations", "Tensor"), ("", '"Tensor"')])
+def test_names_that_only_annotations_mention_need_not_exist(code_of, future, tensor):
+    loaded = load(code_of(ANNOTATED.format(future=future, tensor=tensor)))
+    assert loaded.models["tiny"]().make_module(5)
+
+
 def test_a_grid_of_built_in_models_needs_no_definitions():
     made = grid(models=["lstm", {"name": "block_diagonal", "block_size": 2}], tasks=["modular_addition"], steps=10)
     code = live_code("plain", "A plain one", made)
