@@ -15,6 +15,7 @@ from typing import Any
 
 from orch.core.errors import InvalidCode
 from orch.models import ModelConfig
+from orch.models.module_config import FACTS
 from orch.sweeps.grid import Grid
 from orch.tasks import Task
 from orch.tasks.from_function import FunctionTask
@@ -22,9 +23,6 @@ from orch.usercode.code import SUFFIX, UserCode
 from orch.usercode.literals import literal
 from orch.usercode.live_source import Definition, definition_of, imported_as, is_users, is_users_file
 from orch.usercode.names_used import FUTURE, names_used
-
-_FACTS = ("name", "about", "title", "variant_titles", "family", "slow", "small_settings", "own_learning_rates")
-"""Facts about a model that `orch.model` may have been given."""
 
 
 def live_code(name: str, title: str, made: Grid) -> UserCode:
@@ -98,8 +96,13 @@ class _Collector:
             inner = self._function(wrapped)
             if made_by == "model":
                 self.imports["from orch.models.module_config import model as orch_model"] = None
-                facts = {fact: literal(vars(part)[fact]) for fact in _FACTS if fact in vars(part)}
-                given = [f"{fact}={text}" for fact, text in facts.items() if text is not None]
+                facts = {fact: literal(vars(part)[fact]) for fact in ("name", "about", *FACTS) if fact in vars(part)}
+                self.problems += [
+                    f"{fact} of {inner} is not plain: write @orch.model({fact}=…) above the class instead"
+                    for fact, text in facts.items()
+                    if text is None
+                ]
+                given = [f"{fact}={text}" for fact, text in facts.items()]
                 self.definitions.append(f"{name} = orch_model({', '.join([inner, *given])})")
             else:
                 sizes = {key: self._size(value) for key, value in part.made_with.items()} | {"name": repr(part.name)}
