@@ -15,7 +15,7 @@ import re
 import sys
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, overload
 
@@ -26,7 +26,8 @@ from orch.models.config import ModelConfig
 if TYPE_CHECKING:
     from orch.models.network import Network
 
-_FACTS = ("title", "variant_titles", "family", "looks", "slow", "small_settings", "own_learning_rates")
+FACTS = ("title", "variant_titles", "family", "looks", "slow", "small_settings", "own_learning_rates")
+"""Class attributes of `ModelConfig` that `orch.model` accepts."""
 _PLAIN = (int, float, bool, str)
 _GIVEN_BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
@@ -92,17 +93,21 @@ def model(module: Any = None, /, *, name: str | None = None, about: str | None =
     """
     caller = sys._getframe(1).f_globals.get("__name__", "__main__")
     if module is None:
-        return lambda found: _make(found, caller, name, about, facts)
-    return _make(module, caller, name, about, facts)
+        return lambda found: make_model(found, caller, name, about, facts)
+    return make_model(module, caller, name, about, facts)
 
 
-def _make(module: Any, caller: str, name: str | None, about: str | None, facts: dict[str, Any]) -> type[ModuleConfig]:
+def make_model(
+    module: Any, caller: str, name: str | None = None, about: str | None = None, facts: Mapping[str, Any] | None = None
+) -> type[ModuleConfig]:
+    """Make a model of an `nn.Module` class as `model` does, for the module `caller`."""
+    facts = facts or {}
     torch = sys.modules.get("torch")
     if torch is None or not (isinstance(module, type) and issubclass(module, torch.nn.Module)):
         raise InvalidSettings([f"orch.model is given {module!r}: give it a class derived from torch.nn.Module"])
     for fact in facts:
-        if fact not in _FACTS:
-            raise UnknownName("fact of a model", fact, _FACTS)
+        if fact not in FACTS:
+            raise UnknownName("fact of a model", fact, FACTS)
     settings, problems = _settings(module)
     if problems:
         raise InvalidSettings([f"{module.__name__}: {problem}" for problem in problems])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from orch.cli._on import given_store
+from orch.cli._sweeps import SUFFIX
 
 if TYPE_CHECKING:
     from orch.store import Store
@@ -25,7 +26,8 @@ def edits_line(edits: Sequence[dict[str, Any]], sweeps: Iterable[str]) -> str:
     from orch.usercode.earlier_results import sentence
 
     store = given_store(click.get_current_context())
-    files = [shlex.quote(name) for name in sweeps if name.endswith(".py")]
+    # A sweep that was named as the store knows it has no path here: the user puts it in.
+    files = [shlex.quote(name) for name in sweeps if name.endswith(SUFFIX)] or ["FILE.py"]
     option = f" --store {shlex.quote(store)}" if store else ""
     before = " ".join(f"--before-edit {file}" for file in files)
     return (

@@ -14,6 +14,7 @@ from orch.sweeps.catalogue import BUILT_IN, Catalogue
 from orch.sweeps.registry import ALL, SWEEPS
 
 if TYPE_CHECKING:
+    from orch.store import Store
     from orch.usercode import NamedSweeps
 
 SUFFIX = ".py"
@@ -40,15 +41,18 @@ file_argument = click.argument("file", required=False, metavar="[FILE.py]", shel
 """A file of the user, whose models and tasks can be named like built-in ones."""
 
 
-def read_definitions(path: str | None) -> Catalogue:
-    """Return the built-in models, tasks and sweeps, and those of a user's file."""
+def read_definitions(path: str | None, store: "Store | None" = None) -> Catalogue:
+    """Return the built-in models, tasks and sweeps, and those of a user's file.
+
+    With a store, earlier results count for edited code where `orch keep` has recorded that in it.
+    """
     if path is None:
         return BUILT_IN
     if not path.endswith(SUFFIX):
         raise InvalidSettings([f"{path} is not a Python file: name a file that ends in {SUFFIX}, or leave it out"])
-    from orch.usercode import read_sweeps
+    from orch.usercode import name_sweeps
 
-    return read_sweeps([path])[1]
+    return name_sweeps([path], store).catalogue
 
 
 def own_first(known: Mapping[str, T], built_in: Mapping[str, T]) -> dict[str, T]:

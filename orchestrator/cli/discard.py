@@ -54,9 +54,9 @@ def discard(
 
 def _before_edits(store: "Store", files: tuple[str, ...]) -> list[str]:
     """Return the ids of the results that trials of these files had before an edit, at any scale."""
-    from orch.usercode import read_sweeps
+    from orch.usercode import name_sweeps
     from orch.usercode.earlier_results import asked_trials, earlier_results
 
-    names, catalogue = read_sweeps(files, store)
-    found = earlier_results(asked_trials(names, catalogue, store), store)
+    named = name_sweeps(files, store)
+    found = earlier_results(asked_trials(named.names, named.catalogue, store), store)
     return sorted({each for result in found for each in result.all_ids})

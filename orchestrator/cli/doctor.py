@@ -39,12 +39,12 @@ def doctor(file: str | None, store: str, device: str, seconds: float, as_json: b
     from orch.store import Store
     from orch.usercode import UserSweep
 
-    catalogue = read_definitions(file)
+    opened = Store.open(store)
+    catalogue = read_definitions(file, opened)
     codes = tuple(sweep.code for sweep in catalogue.sweeps.values() if isinstance(sweep, UserSweep))
     own = [each.name for each in catalogue.user_types if issubclass(each, ModelConfig)]
     if file and not own:
         raise InvalidSettings([f"{file} defines no model: leave it out to check the built-in ones"])
-    opened = Store.open(store)
     with connected(device=device) as machines:
         click.echo(f"a worker on {machines.description}, device {machines.device}; store {opened.location}", err=True)
         failed = 0

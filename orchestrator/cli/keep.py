@@ -23,7 +23,7 @@ def keep(files: tuple[str, ...], yes: bool, store: str) -> None:
     """
     from orch.running.requests import record, recorded_requests
     from orch.store import Store
-    from orch.usercode import UserSweep, read_sweeps
+    from orch.usercode import name_sweeps
     from orch.usercode.earlier_results import (
         asked_trials,
         describe_edits,
@@ -33,10 +33,11 @@ def keep(files: tuple[str, ...], yes: bool, store: str) -> None:
         sentence,
     )
     from orch.usercode.kept import keep as record_decision
+    from orch.usercode.naming import own_names, recordings
 
     opened = Store.open(store)
-    names, catalogue = read_sweeps(_checked(files), opened)
-    trials = asked_trials(names, catalogue, opened)
+    named = name_sweeps(_checked(files), opened)
+    trials = asked_trials(named.names, named.catalogue, opened)
     earlier = earlier_results(trials, opened)
     if not earlier:
         raise OrchError(
@@ -52,10 +53,10 @@ def keep(files: tuple[str, ...], yes: bool, store: str) -> None:
     click.echo(sentence(describe_edits(earlier, opened)))
     if not yes:
         click.confirm(f"Count earlier results for the present code ({before:,} → {after:,} trials done)?", abort=True)
-    for sweep in (catalogue.sweeps[name] for name in dict.fromkeys(names)):
-        assert isinstance(sweep, UserSweep)
-        record_decision(opened, sweep.code, revisions)
-    for request in recorded_requests(opened):
+    for code in named.codes:
+        record_decision(opened, code, revisions)
+    known = {name for values in recordings(opened) for name in own_names(values)}
+    for request in recorded_requests(opened, known.intersection(named.names)) if known & {*named.names} else ():
         if any(code.kept for code in request.code):
             record(opened, request, request.plan(opened))  # so that orch status counts the same trials
     click.echo(f"{after:,} trials count as done for the present code, {before:,} did before")

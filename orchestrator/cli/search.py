@@ -12,7 +12,6 @@ from orch.cli._run import check_options, make_options, worker_options
 from orch.cli._settings import (
     SettingsCommand,
     given_settings,
-    known_definitions,
     model_option,
     setting_options,
     task_option,
@@ -26,6 +25,7 @@ from orch.running.progress import duration
 from orch.search.objective import Objective
 from orch.search.space import Space, parse_space
 from orch.search.spec import Level, SearchSpec
+from orch.sweeps.definitions import Definitions
 
 ALL = "all"
 
@@ -108,8 +108,8 @@ def search(
     from orch.store import Store
 
     problems = _output_problems(top, figure)
-    read_definitions(file)  # the settings were read from it already; this refuses what is not a file
     opened = Store.open(store)
+    definitions = read_definitions(file, opened)
     if show is not None:
         if file is not None:
             problems.append("--show reads recorded searches: leave out the file, and name the search: --show ID")
@@ -125,7 +125,7 @@ def search(
         return
     if store == BUNDLED:
         raise StoreReadOnly()
-    question, num_points = _question(model, task, vary, given, problems)
+    question, num_points = _question(model, task, vary, given, definitions, problems)
 
     from orch.search.run import run_search
 
@@ -159,13 +159,17 @@ def _output_problems(top: int, figure: Path | None) -> list[str]:
 
 
 def _question(
-    model: str | None, task: str | None, vary: tuple[str, ...], given: dict[str, Any], problems: list[str]
+    model: str | None,
+    task: str | None,
+    vary: tuple[str, ...],
+    given: dict[str, Any],
+    definitions: Definitions,
+    problems: list[str],
 ) -> tuple[SearchSpec, int]:
     """Return the search that the options describe and its number of points, or raise all problems at once."""
     from orch.search.run import default_points
 
     asked = {name: given.pop(name) for name in _ASKED}
-    definitions = known_definitions()
     setting_names = {option.name for option in setting_options(definitions)}
     settings = given_settings({name: value for name, value in given.items() if name in setting_names})
     if model is None or task is None:

@@ -235,8 +235,8 @@ def _print_result(result: Result, save: Path | None, file: str | None) -> None:
     print_rows(rows, title=f"{counted(result.steps, 'step')} in {result.seconds:.1f} s ({how})")
     if save is not None:
         click.secho(f"saved to {save}; load it with", dim=True)
-        own = "" if file is None else f', read_sweeps(["{file}"])[1]'
-        imported = [] if file is None else ["from orch.usercode import read_sweeps"]
+        own = "" if file is None else f', name_sweeps(["{file}"]).catalogue'
+        imported = [] if file is None else ["from orch.usercode import name_sweeps"]
         lines = ["from orch.training.checkpoints import load_model", *imported]
         for line in [*lines, f'network, trial = load_model("{save}"{own})']:
             click.echo(f"  {line}")

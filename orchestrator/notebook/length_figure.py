@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from orch.core.errors import OrchError
+from orch.sweeps.measured import accuracies_by_length
 from orch.sweeps.trial import Trial
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def draw(results: "pd.DataFrame", trials: "pd.DataFrame", planned: Sequence[Tria
                 continue
             label = _label(known[chosen["trial_id"].iloc[0]], row, settings)
             colour, marker = looks.setdefault(label, (f"C{len(looks) % 10}", MARKERS[len(looks) % len(MARKERS)]))
-            lengths |= _add_line(panel, chosen["length_curve"], label, colour, marker)
+            lengths |= _add_line(panel, chosen, label, colour, marker)
         trial = known[mine["trial_id"].iloc[0]]
         panel.axvline(trial.max_inputs, color="0.6", linestyle=":", linewidth=1)
         panel.set(title=trial.task.title_of(None), xlabel="number of inputs", xscale="log")
@@ -63,18 +64,16 @@ def draw(results: "pd.DataFrame", trials: "pd.DataFrame", planned: Sequence[Tria
     return axes[0][0] if len(of_task) == 1 else axes[0]
 
 
-def _add_line(panel: Any, curves: Any, label: str, colour: str, marker: str) -> set[int]:
-    """Add the mean of curves and their range, at the lengths that all of them have; return these lengths."""
-    by_length = [{point["length"]: point["accuracy"] for point in curve} for curve in curves]
-    lengths = sorted(set.intersection(*(set(curve) for curve in by_length)))
-    scores = [[curve[length] for curve in by_length if curve[length] is not None] for length in lengths]
-    measured = [(length, found) for length, found in zip(lengths, scores, strict=True) if found]
-    x = [length for length, _ in measured]
-    panel.plot(x, [sum(found) / len(found) for _, found in measured], label=label, color=colour, marker=marker, ms=4)
-    panel.fill_between(
-        x, [min(each) for _, each in measured], [max(each) for _, each in measured], color=colour, alpha=0.15, lw=0
-    )
-    return set(x)
+def _add_line(panel: Any, trials: "pd.DataFrame", label: str, colour: str, marker: str) -> set[int]:
+    """Add the mean accuracy of trials and its range at each measured length; return these lengths."""
+    rows = zip(trials["length_curve"], trials["stop_reason"], strict=True)
+    curves = [accuracies_by_length({"length_curve": list(curve), "stop_reason": reason}) for curve, reason in rows]
+    lengths = sorted({length for curve in curves for length in curve})
+    scores = [[curve[length] for curve in curves if length in curve] for length in lengths]
+    means = [sum(found) / len(found) for found in scores]
+    panel.plot(lengths, means, label=label, color=colour, marker=marker, ms=4)
+    panel.fill_between(lengths, [*map(min, scores)], [*map(max, scores)], color=colour, alpha=0.15, lw=0)
+    return set(lengths)
 
 
 def _label(trial: Trial, row: Any, settings: Sequence[str]) -> str:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Self
 from orch.analysis.cells import WITHIN
 from orch.analysis.results import results
 from orch.analysis.study import Study
-from orch.core.errors import OrchError
+from orch.core.counted import counted
+from orch.core.errors import OrchError, StoreReadOnly
 from orch.core.settings import to_dict
 from orch.running.display import announce
 from orch.running.options import RunOptions
@@ -19,6 +20,7 @@ from orch.running.progress import duration
 from orch.running.requests import Request
 from orch.running.status import read_failures
 from orch.store import Store
+from orch.store.bundled import BUNDLED
 from orch.sweeps.trial import Trial
 from orch.tasks.from_function import FunctionTask
 
@@ -51,6 +53,8 @@ class OwnStudy:
 
     def run(self, options: RunOptions) -> Self:
         """Run the trials that have no result."""
+        if self.store.uri == BUNDLED:
+            raise StoreReadOnly()
         _import_ray()
         from orch.running.run_sweeps import run_sweeps
 
@@ -59,14 +63,14 @@ class OwnStudy:
             summary = run_sweeps([self.request], self.store, options, said)
         self.stopped = summary.stopped
         if summary.finished or summary.stopped:
-            said(f"{summary.finished:,} trials finished in {duration(summary.seconds)}")
+            said(f"{counted(summary.finished, 'trial')} finished in {duration(summary.seconds)}")
         elif not summary.failed:
             said("nothing to do: every trial has its result")
         if summary.failed:
             count = sum(summary.failed.values())
-            said(f"{count:,} trials failed: study.failures() shows why, study.resume() retries them")
+            said(f"failed: {counted(count, 'trial')}: study.failures() shows why, study.resume() retries")
         if summary.stopped:
-            said(f"stopped: {summary.stopped}; {summary.left:,} trials are left: study.resume() continues")
+            said(f"stopped: {summary.stopped}; {counted(summary.left, 'trial')} left: study.resume() continues")
         return self
 
     def resume(self, *, cpus: int | None = None, max_hours: float | None = None, quiet: bool = False) -> Self:
@@ -147,7 +151,7 @@ class OwnStudy:
 
     def _counts(self) -> str:
         counts = self.plan().counts
-        parts = [f"{counts['done']:,} of {counts['trials']:,} trials done"]
+        parts = [f"{counts['done']:,} of {counted(counts['trials'], 'trial')} done"]
         if counts["failed"]:
             parts.append(f"{counts['failed']:,} failed (study.failures() shows why)")
         if counts["to_do"] or counts["failed"]:

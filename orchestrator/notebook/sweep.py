@@ -14,6 +14,7 @@ from orch.sweeps.catalogue import BUILT_IN
 from orch.sweeps.grid import AnyTask, Model, grid
 from orch.sweeps.registry import ALL
 from orch.sweeps.scales import LAPTOP, SCALES
+from orch.usercode.kept import with_kept
 from orch.usercode.live_code import live_code
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
@@ -75,7 +76,8 @@ def define(
     sweep_name = name.replace("_", "-")
     if sweep_name in {*BUILT_IN.sweeps, ALL}:
         raise InvalidSettings([f"there is a built-in sweep {sweep_name}: choose another name"])
-    code = live_code(name, title or sweep_name, grid(**grid_arguments))
+    opened = Store.open(store)
+    code = with_kept(opened, live_code(name, title or sweep_name, grid(**grid_arguments)))
     request = Request((sweep_name,), scale, (), (code,))
     request.plan(None)  # errors are reported before anything is started
-    return OwnStudy(request, Store.open(store))
+    return OwnStudy(request, opened)

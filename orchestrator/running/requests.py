@@ -80,7 +80,7 @@ def record(store: Store, request: Request, plan: Plan) -> None:
 def recorded_requests(store: Store, names: Collection[str] = ()) -> list[Request]:
     """Return every request that was ever made on this store, or those for any of the sweeps `names`.
 
-    Nothing is run until a request is planned.
+    Recorded code is run if `orch keep` was used on this store, to find what the decisions are about.
     """
     records = store.list_json(FOLDER).values()
     known = {name for values in records for name in values["sweeps"]}

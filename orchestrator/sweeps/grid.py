@@ -7,7 +7,8 @@ from typing import Any
 
 from orch.core.errors import InvalidSettings, OrchError, UnknownName, look_up_name
 from orch.core.settings import coerced, field_types, from_dict
-from orch.models import ModelConfig, module_config
+from orch.models import ModelConfig
+from orch.models.module_config import make_model
 from orch.sweeps.cell import Cell
 from orch.sweeps.scales import PAPER, Scale
 from orch.sweeps.selection import Results
@@ -119,11 +120,7 @@ def _model(given: Any, caller: str) -> Any:
     if isinstance(given, ModelConfig) or (isinstance(given, type) and issubclass(given, ModelConfig)):
         return given
     if isinstance(given, type) and any(base.__module__ == "torch.nn.modules.module" for base in given.__mro__):
-        made = module_config.model(given)
-        # A class of a library belongs to the file whose grid names it.
-        is_users = given.__module__.partition(".")[0] == caller.partition(".")[0]
-        made.__module__ = given.__module__ if is_users else caller
-        return made
+        return make_model(given, caller)
     if any(base.__module__ == "torch.nn.modules.module" for base in type(given).__mro__):
         raise InvalidSettings([f"a {type(given).__name__} is a module that was made already: name its class instead"])
     raise InvalidSettings(

@@ -9,14 +9,13 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from orch.core.errors import InvalidSettings
+from orch.sweeps.batches import STEPS_PER_BLOCK
 from orch.sweeps.trial import Trial
 
 FLOAT, TOKEN = 4, 8
 """Bytes of a parameter or state, and of a token."""
 COPIES_OF_TOKENS = 2
 """Copies of a set of tokens that exist at once while it is drawn: the symbols, and the padded sequences."""
-STEPS_DRAWN = 64
-"""Training steps whose samples are drawn at once: `STEPS_PER_BLOCK` of the training data."""
 MOST_LISTED = 3
 
 
@@ -32,7 +31,7 @@ def least_bytes(trial: Trial, device: str = "cpu") -> dict[str, int]:
     # Weights, gradients and the two moments of Adam; the states of a training batch, which gradients go back through.
     weights = FLOAT * num_parameters * (4 if on_cpu else 1)
     states = FLOAT * trial.batch_size * trained * trial.model.width if on_cpu else 0
-    drawn = trial.train_examples or STEPS_DRAWN * trial.batch_size
+    drawn = trial.train_examples or STEPS_PER_BLOCK * trial.batch_size
     tokens = TOKEN * COPIES_OF_TOKENS
     return {
         f"{num_parameters:,} parameters": weights,
@@ -89,12 +88,13 @@ def _of_system() -> int | None:
         return None
 
 
-def _of_control_group() -> int | None:
-    """Return what a container's limit leaves; None without a limit."""
-    folder = Path("/sys/fs/cgroup")
+def _of_control_group(folder: Path = Path("/sys/fs/cgroup")) -> int | None:
+    """Return what a container's limit leaves; None without a limit. Cached files make room when memory is needed."""
     try:
-        limit, used = ((folder / name).read_text().strip() for name in ("memory.max", "memory.current"))
-        return max(0, int(limit) - int(used))
+        limit, used = (int((folder / name).read_text()) for name in ("memory.max", "memory.current"))
+        pairs = (line.split() for line in (folder / "memory.stat").read_text().splitlines())
+        cached = sum(int(size) for kind, size in pairs if kind in ("active_file", "inactive_file"))
+        return min(limit, max(0, limit - used + cached))
     except (OSError, ValueError):
         return None
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from orch.core.counted import counted
 from orch.core.errors import look_up_name
 from orch.models import ModelConfig
 from orch.sweeps.cell import Cell
@@ -97,7 +98,7 @@ class Scale:
         if self.spared_seeds:
             found.append(f"{len(self.seeds)} of {len(self.seeds) + len(self.spared_seeds)} seeds")
         if self.deepest < PAPER.deepest and getattr(model, "layers", 0) == self.deepest:
-            found.append(f"at most {self.deepest} layer{'s' * (self.deepest != 1)}")
+            found.append(f"at most {counted(self.deepest, 'layer')}")
         if max(self.moduli) < max(PAPER.moduli) and task.modulus == max(self.moduli):
             found.append(f"moduli up to {task.modulus}")
         if self.sparse:

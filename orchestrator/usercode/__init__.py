@@ -5,7 +5,7 @@ revision of a model or task is a hash of the code that it uses (`revision`). Res
 the edited code only if the user says so (`kept`).
 """
 
-from orch.usercode.catalogue import make_catalogue, read_sweeps
+from orch.usercode.catalogue import make_catalogue
 from orch.usercode.code import UserCode
 from orch.usercode.loading import codes_defining
 from orch.usercode.naming import NamedSweeps, name_sweeps
@@ -18,5 +18,4 @@ __all__ = [
     "codes_defining",
     "make_catalogue",
     "name_sweeps",
-    "read_sweeps",
 ]

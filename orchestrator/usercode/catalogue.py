@@ -11,7 +11,7 @@ from orch.sweeps.catalogue import BUILT_IN, Catalogue
 from orch.sweeps.definitions import Definitions
 from orch.tasks import Task
 from orch.usercode.clashes import column_clashes, name_clashes
-from orch.usercode.code import SUFFIX, UserCode
+from orch.usercode.code import UserCode
 from orch.usercode.kept import with_kept
 from orch.usercode.loading import load
 from orch.usercode.user_sweep import UserSweep
@@ -21,17 +21,6 @@ if TYPE_CHECKING:
 
 S = TypeVar("S")
 T = TypeVar("T")
-
-
-def read_sweeps(names: Iterable[str], store: "Store | None" = None) -> tuple[list[str], Catalogue]:
-    """Read the user's files among `names`. Return the names of the sweeps, and the catalogue that has all of them.
-
-    With a store, earlier results count for edited code where `orch keep` has recorded that in it.
-    """
-    names = list(names)
-    codes = read_codes((name for name in names if name.endswith(SUFFIX)), store)
-    sweeps = [codes[name].name if name in codes else name for name in names]
-    return sweeps, make_catalogue(tuple(codes.values()))
 
 
 def read_codes(paths: Iterable[str], store: "Store | None" = None) -> dict[str, UserCode]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from orch.core.counted import counted
 from orch.core.errors import InvalidCode
 from orch.sweeps.catalogue import Catalogue
 from orch.sweeps.expansion import expand
@@ -147,7 +148,7 @@ def sentence(edits: Sequence[Mapping[str, Any]]) -> str:
         what = f"before your edit of {', '.join(named)}" + (f" and {more} more" if more else "")
         if not named:
             what = "with the same code under another revision, by an earlier version of orch or before orch keep"
-        trials = f"{edit['trials']:,} trial{'s' * (edit['trials'] != 1)}"
+        trials = counted(edit["trials"], "trial")
         found.append(f"{trials} {'was' if edit['trials'] == 1 else 'were'} done {what}")
     one = sum(edit["trials"] for edit in edits) == 1
     return f"{'; '.join(found)}: {'it is' if one else 'they are'} not counted" if found else ""

@@ -1,7 +1,7 @@
 """Plain values as Python text."""
 
 import math
-from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 MOST_NUMBERS = 100_000
@@ -23,7 +23,7 @@ def literal(value: Any) -> str | None:
         return repr(value)
     if kind in (list, tuple, set, frozenset):
         return _collection(value)
-    if isinstance(value, Mapping):
+    if kind in (dict, MappingProxyType):
         pairs = [(literal(key), literal(item)) for key, item in value.items()]
         if any(None in pair for pair in pairs):
             return None

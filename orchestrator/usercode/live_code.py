@@ -15,16 +15,14 @@ from typing import Any
 
 from orch.core.errors import InvalidCode
 from orch.models import ModelConfig
+from orch.models.module_config import FACTS
 from orch.sweeps.grid import Grid
 from orch.tasks import Task
 from orch.tasks.from_function import FunctionTask
 from orch.usercode.code import SUFFIX, UserCode
 from orch.usercode.literals import literal
 from orch.usercode.live_source import Definition, definition_of, imported_as, is_users, is_users_file
-from orch.usercode.names_used import names_used
-
-_FACTS = ("name", "about", "title", "variant_titles", "family", "slow", "small_settings", "own_learning_rates")
-"""Facts about a model that `orch.model` may have been given."""
+from orch.usercode.names_used import FUTURE, names_used
 
 
 def live_code(name: str, title: str, made: Grid) -> UserCode:
@@ -40,7 +38,7 @@ def live_code(name: str, title: str, made: Grid) -> UserCode:
     asked = "".join(f"        {line},\n" for line in lines)
     parts = [
         f"{literal(title)}",
-        *(["from __future__ import annotations"] if collector.needs_future else []),
+        *([FUTURE] if collector.needs_future else []),
         "\n".join(["from orch.sweeps.grid import grid as orch_grid", *collector.imports]),
         *collector.definitions,
         f"def cells(scale, results):\n    return orch_grid(\n{asked}    )(scale, results)\n",
@@ -98,8 +96,13 @@ class _Collector:
             inner = self._function(wrapped)
             if made_by == "model":
                 self.imports["from orch.models.module_config import model as orch_model"] = None
-                facts = {fact: literal(vars(part)[fact]) for fact in _FACTS if fact in vars(part)}
-                given = [f"{fact}={text}" for fact, text in facts.items() if text is not None]
+                facts = {fact: literal(vars(part)[fact]) for fact in ("name", "about", *FACTS) if fact in vars(part)}
+                self.problems += [
+                    f"{fact} of {inner} is not plain: write @orch.model({fact}=…) above the class instead"
+                    for fact, text in facts.items()
+                    if text is None
+                ]
+                given = [f"{fact}={text}" for fact, text in facts.items()]
                 self.definitions.append(f"{name} = orch_model({', '.join([inner, *given])})")
             else:
                 sizes = {key: self._size(value) for key, value in part.made_with.items()} | {"name": repr(part.name)}
@@ -157,14 +160,16 @@ class _Collector:
     def _define(self, name: str, value: Any, definition: Definition) -> None:
         """Collect a class or function: first what must be defined before it, then itself, then what it calls."""
         namespace = vars(sys.modules[value.__module__])
-        at_once, later = names_used(definition.text)
+        used = names_used(definition.text, definition.needs_future)
         self.needs_future |= definition.needs_future
-        self._collect_all(at_once, value.__name__, namespace)
+        self._collect_all(used.at_once, value.__name__, namespace)
+        known = [path for path in used.in_annotations if path.partition(".")[0] in namespace]
+        self._collect_all(known, value.__name__, namespace)
         self.definitions.append(definition.text)
         if value.__name__ != name:
             self._known.setdefault(value.__name__, value)
             self.definitions.append(f"{name} = {value.__name__}")
-        self._collect_all(later, value.__name__, namespace)
+        self._collect_all(used.later, value.__name__, namespace)
 
     def _collect_all(self, paths: Iterable[str], user: str, namespace: Mapping[str, Any]) -> None:
         """Collect the global names that a class or function uses; each may be followed by attributes."""

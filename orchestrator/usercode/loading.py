@@ -93,11 +93,6 @@ def codes_defining(trials: Iterable[Trial]) -> list[UserCode]:
     return list(dict.fromkeys(code for code in map(code_of, types) if code is not None))
 
 
-def is_users(defined: type) -> bool:
-    """Return whether a user's code defines a class."""
-    return code_of(defined) is not None
-
-
 def code_of(defined: type) -> UserCode | None:
     """Return the code that defines a class, an attribute of its package; None if the class is not a user's."""
     code = getattr(sys.modules.get(defined.__module__.partition(".")[0]), "user_code", None)

@@ -3,22 +3,40 @@
 import ast
 import symtable
 from collections.abc import Iterator
+from dataclasses import dataclass
+
+from orch.usercode.syntax import names_in_texts
+
+FUTURE = "from __future__ import annotations"
 
 
-def names_used(text: str) -> tuple[list[str], list[str]]:
-    """Return the global names that a class or function needs when it is defined, and those that it needs when called.
+@dataclass(frozen=True, slots=True)
+class NamesUsed:
+    """The global names that a class or function uses, each followed by the attributes that are read from it."""
 
-    Names are followed by the attributes that are read from them. Names of builtins are included.
+    at_once: list[str]
+    """Needed when it is defined."""
+    in_annotations: list[str]
+    """In annotations that are not evaluated: they need not exist, but tell the types of settings if they do."""
+    later: list[str]
+    """Needed when it is called."""
 
-    >>> names_used("@cache\\ndef f(x=START):\\n    return torch.nn.functional.relu(x) + helper(f)")
-    (['START', 'cache'], ['f', 'helper', 'torch.nn.functional.relu'])
+
+def names_used(text: str, future: bool = False) -> NamesUsed:
+    """Return the global names that a definition uses. `future` says that its annotations are not evaluated.
+
+    Names of builtins are included.
+
+    >>> names_used("@cache\\ndef f(x: 'Tensor' = START):\\n    return torch.nn.functional.relu(x) + helper(f)")
+    NamesUsed(at_once=['START', 'cache'], in_annotations=['Tensor'], later=['f', 'helper', 'torch.nn.functional.relu'])
     """
     tree = ast.parse(text)
-    table = symtable.symtable(text, "<definition>", "exec")
-    at_once = {each.get_name() for each in table.get_symbols() if each.is_referenced()} | _in_annotations(tree)
+    table = symtable.symtable(f"{FUTURE}\n{text}" if future else text, "<definition>", "exec")
+    at_once = {each.get_name() for each in table.get_symbols() if each.is_referenced()}
     later: set[str] = set()
     for kind, names in _nested(table):
         (at_once if kind == "class" else later).update(names)
+    in_annotations = set(_in_annotations(tree, future)) - at_once
     dotted: dict[str, set[str]] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and (path := _path(node)):
@@ -28,7 +46,7 @@ def names_used(text: str) -> tuple[list[str], list[str]]:
         paths = sorted(path for name in names for path in dotted.get(name, {name}))
         return [path for path in paths if not any(other.startswith(f"{path}.") for other in paths)]
 
-    return followed(at_once), followed(later - at_once)
+    return NamesUsed(followed(at_once), followed(in_annotations), followed(later - at_once))
 
 
 def _nested(table: symtable.SymbolTable) -> Iterator[tuple[str, set[str]]]:
@@ -41,15 +59,14 @@ def _nested(table: symtable.SymbolTable) -> Iterator[tuple[str, set[str]]]:
             yield (inner if kind == "class" else "function"), found
 
 
-def _in_annotations(tree: ast.AST) -> set[str]:
-    """Return the names in annotations that are texts, such as `x: "Tensor"`: they are read when settings are."""
-    found = set()
+def _in_annotations(tree: ast.AST, future: bool) -> Iterator[str]:
+    """Yield the names in annotations that are not evaluated: those that are strings, and with `future` all."""
     for node in ast.walk(tree):
-        annotation = node.annotation if isinstance(node, ast.AnnAssign) else None
-        if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
-            inside = ast.walk(ast.parse(annotation.value, mode="eval"))
-            found |= {each.id for each in inside if isinstance(each, ast.Name)}
-    return found
+        for annotation in (getattr(node, "annotation", None), getattr(node, "returns", None)):
+            if isinstance(annotation, ast.expr):
+                yield from names_in_texts(annotation)
+                if future:
+                    yield from (each.id for each in ast.walk(annotation) if isinstance(each, ast.Name))
 
 
 def _path(node: ast.expr) -> str:

@@ -39,7 +39,8 @@ class NamedSweeps:
 def name_sweeps(names: Iterable[str], store: "Store | None" = None, scale: str | None = None) -> NamedSweeps:
     """Find the sweeps of these names: built-in ones, the paths of files, and sweeps that the store has recorded.
 
-    Of several recordings of a name, the newest one at `scale` counts, or the newest of all if `scale` is None.
+    Of several recordings of a name, the newest one at `scale` counts, or the newest of all if `scale` is None. With a
+    store, earlier results count for edited code where `orch keep` has recorded that in it.
     """
     given = list(names)
     read = read_codes((name for name in given if name.endswith(SUFFIX)), store)

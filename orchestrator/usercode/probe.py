@@ -20,7 +20,7 @@ from typing import Any
 from orch.core.errors import InvalidCode
 from orch.planning.probed import Probe, Probed
 from orch.sweeps.trial import Trial
-from orch.usercode.loading import codes_defining, is_users
+from orch.usercode.loading import code_of, codes_defining
 from orch.usercode.probe_cache import read_probed, write_probed
 from orch.usercode.probe_death import CRASH, PLACE, SECONDS_VARIABLE, describe_death
 
@@ -29,6 +29,7 @@ SECONDS = 60.0
 _START_SECONDS = 120.0
 """Time to start Python and to import torch, beside what a user's file does when it is loaded."""
 _GRACE_SECONDS = 15.0
+_END_SECONDS = 1.0
 _MOST_NAMED = 3
 
 
@@ -84,7 +85,7 @@ def _to_try(trials: Iterable[Trial]) -> list[Trial]:
     covered: set[Any] = set()
     chosen = []
     for trial in dict.fromkeys(trial.stackable() for trial in trials):
-        own = {part for part in (trial.model, trial.task) if is_users(type(part))}
+        own = {part for part in (trial.model, trial.task) if code_of(type(part)) is not None}
         if own - covered:
             covered |= own
             chosen.append(trial)
@@ -169,6 +170,8 @@ class _Process:
     def _death(self, subject: str) -> str:
         """Describe the end of the process itself, in one sentence."""
         crash, place, said = (self._text(name) for name in (CRASH, PLACE, "errors"))
+        with suppress(subprocess.TimeoutExpired):  # its output ends a moment before it does
+            self._process.wait(_END_SECONDS)
         code = self._process.poll()
         if code == 1 and said and not crash:
             return f"{self._file}: {subject} cannot be tried ({said.splitlines()[-1][:300]}): fix it"

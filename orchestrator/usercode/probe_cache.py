@@ -19,18 +19,18 @@ def read_probed(trial: Trial) -> Probed | None:
     """Return what the trial took before, with the same code on this machine; None if it is not known."""
     try:
         return Probed(**json.loads(_path(trial).read_text()))
-    except (OSError, ValueError, TypeError):
-        return None  # there is no such file, or another version or a crash has left a broken one
+    except (OSError, ValueError, TypeError, RuntimeError):
+        return None  # there is no such file, a broken one, or no home folder
 
 
 def write_probed(trial: Trial, probed: Probed) -> None:
     """Remember what the trial took, if the folder can be written."""
-    path = _path(trial)
     try:
+        path = _path(trial)
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, json.dumps(dataclasses.asdict(probed)).encode())
-    except OSError:
-        return
+    except (OSError, RuntimeError):
+        return  # the folder is read-only, or the user has no home folder
 
 
 def _path(trial: Trial) -> Path:

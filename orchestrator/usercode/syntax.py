@@ -114,15 +114,8 @@ class Form:
 
     def _read_annotation(self, annotation: ast.expr) -> None:
         """Note the names in an annotation that is written as a string."""
-        for each in ast.walk(annotation):
-            if isinstance(each, ast.Constant) and isinstance(each.value, str):
-                try:
-                    tree = ast.parse(each.value, mode="eval")
-                except (SyntaxError, ValueError):
-                    continue
-                for name in ast.walk(tree):
-                    if isinstance(name, ast.Name):
-                        self._read(name.id, "")
+        for name in names_in_texts(annotation):
+            self._read(name, "")
 
     def _reads_annotations(self, node: ast.AST) -> bool:
         """Return whether a function's annotations count: those of `__init__`, or where a decorator may read them."""
@@ -141,6 +134,20 @@ def _decorator(node: ast.expr) -> str:
 def is_text(node: ast.AST | str | None) -> bool:
     """Return whether a statement is only a constant, such as a docstring, which has no effect."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def names_in_texts(annotation: ast.expr) -> Iterator[str]:
+    """Yield the names in the parts of an annotation that are strings, such as "Tensor" in `list["Tensor"]`.
+
+    A string need not be code: "batch time" describes a shape.
+    """
+    for each in ast.walk(annotation):
+        if isinstance(each, ast.Constant) and isinstance(each.value, str):
+            try:
+                tree = ast.parse(each.value, mode="eval")
+            except (SyntaxError, ValueError):
+                continue
+            yield from (name.id for name in ast.walk(tree) if isinstance(name, ast.Name))
 
 
 def sibling_imports(node: ast.ImportFrom) -> Iterator[SiblingImport]:

@@ -9,7 +9,7 @@ from orch.cli import main
 from orch.store import Store
 from orch.sweeps.scales import SMOKE
 from orch.sweeps.selection import Results
-from orch.usercode import read_sweeps
+from orch.usercode import name_sweeps
 from tests.analysis.finished import finish
 
 STUDY = """
@@ -57,7 +57,8 @@ def study(tmp_path: Path) -> tuple[str, str]:
     """Return a file with a study of one's own, and a store with the results of its first cell."""
     file = tmp_path / "words.py"
     file.write_text(STUDY)
-    [name], catalogue = read_sweeps([str(file)])
+    named = name_sweeps([str(file)])
+    [name], catalogue = named.names, named.catalogue
     store = Store.open(tmp_path / "runs").with_settings_of(catalogue)
     first, *_ = catalogue.sweeps[name].cells(SMOKE, Results.none())
     for trial in first.trials:

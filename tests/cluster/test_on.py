@@ -16,7 +16,7 @@ from orch.planning.plan import make_plan
 from orch.running.lease import Lease
 from orch.running.provenance import COMMIT_VARIABLE
 from orch.store import Store
-from orch.usercode import read_sweeps
+from orch.usercode import name_sweeps
 from tests.cluster.conftest import Cluster
 from tests.cluster.hosts import ROOT
 from tests.engine.conftest import wait_for
@@ -74,7 +74,8 @@ class Outside:
 
 
 def asked_for(name: str, *where: str) -> Counter[str]:
-    names, catalogue = read_sweeps([name])
+    named = name_sweeps([name])
+    names, catalogue = named.names, named.catalogue
     return Counter(planned.id for planned in make_plan(names, "smoke", where, None, catalogue=catalogue).trials)
 
 

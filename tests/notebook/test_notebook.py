@@ -107,7 +107,7 @@ def test_an_interrupted_sweep_leaves_the_kernel_usable_and_resumes_here_and_in_a
             pressed = threads.submit(press_stop, kernel, store)
             stopped = printed(kernel.run(sweep("Sums, 'lstm'", 1_000_000)))
             pressed.result()
-        assert "stopped: interrupted; 4 trials are left: study.resume() continues" in stopped
+        assert "stopped: interrupted; 4 trials left: study.resume() continues" in stopped
         assert printed(kernel.run("state() == before")) == "True"
         assert "0 of 4 trials done, study.resume() continues" in printed(kernel.run("study"))
         assert any((tmp_path / "runs" / "checkpoints").iterdir()), "nothing was checkpointed"

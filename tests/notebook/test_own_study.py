@@ -1,12 +1,15 @@
 """The study that `orch.sweep` returns: frames, figure and text, from a store that has some of its results."""
 
+import sys
+
 import matplotlib
 import pytest
 
-from orch.core.errors import OrchError
+from orch.core.errors import OrchError, StoreReadOnly
 from orch.notebook.sweep import define
-from orch.store import Store
-from tests.finished_trials import finish
+from orch.store import Store, trial_row
+from orch.sweeps.result import Result, StopReason
+from tests.finished_trials import FINISHED, finish
 from tests.store.attempts import write_attempt
 
 matplotlib.use("Agg")
@@ -71,6 +74,25 @@ def test_the_figure_draws_the_mean_of_the_chosen_rate_at_the_tested_lengths(stud
     assert list(lines["rnn, modulus 2"].get_ydata()) == pytest.approx([0.84] * 3)
     assert [text.get_text() for text in axes.get_xticklabels()] == ["10", "20", "50"]
     matplotlib.pyplot.close("all")
+
+
+def test_the_figure_draws_what_a_diverged_trial_lacks_as_chance(tmp_path):
+    asked = {"models": ["rnn"], "tasks": ["modular_addition"], "learning_rates": 1e-3, "seeds": 1, "test_length": 20}
+    made = define(**asked, store=tmp_path / "runs", name="mine")
+    (planned,) = made.plan().trials
+    scores = {10: 0.5, 20: float("nan")}
+    result = Result(planned.trial, StopReason.DIVERGED, 10, 1.0, (), scores, scores, parameters={})
+    made.store.write("trials", [trial_row(result, {"attempt_id": "one", "device": "cpu", "finished_at": FINISHED})])
+    (line,) = (line for line in made.figure().get_lines() if line.get_label() == "rnn")
+    assert list(line.get_ydata()) == [0.5, 0.0]
+    matplotlib.pyplot.close("all")
+
+
+def test_a_study_on_the_results_that_ship_is_refused_before_ray_starts():
+    made = define(models=["rnn"], tasks=["modular_addition"], store="bundled", name="mine")
+    with pytest.raises(StoreReadOnly):
+        made.resume()
+    assert "ray" not in sys.modules or not sys.modules["ray"].is_initialized()
 
 
 def test_a_study_without_results_can_be_shown_and_has_nothing_to_draw(tmp_path):

@@ -10,7 +10,6 @@ from orch.sweeps.memory import available_bytes, check_memory, least_bytes
 from orch.sweeps.scales import PAPER
 from orch.sweeps.selection import Results
 from orch.sweeps.trial import make_trial
-from orch.training.data import STEPS_PER_BLOCK
 from tests.command_line import orch
 
 TRIAL = ("--model", "bilinear", "--task", "modular_addition")
@@ -66,10 +65,16 @@ def test_on_a_gpu_only_weights_and_samples_are_in_main_memory():
     assert sum(least_bytes(trial, "cuda").values()) < sum(least_bytes(trial, "cpu").values()) / 2
 
 
-def test_as_many_steps_are_counted_as_are_drawn_at_once():
-    assert memory.STEPS_DRAWN == STEPS_PER_BLOCK
-
-
 def test_this_machine_has_memory_left():
     free = available_bytes()
     assert free is None or free > 10**7
+
+
+def test_cached_files_of_a_container_count_as_memory_that_is_left(tmp_path):
+    files = {"memory.max": "1000\n", "memory.current": "900\n"}
+    files["memory.stat"] = "anon 200\nfile 700\nactive_file 300\ninactive_file 350\n"
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    assert memory._of_control_group(tmp_path) == 1000 - 900 + 650
+    (tmp_path / "memory.max").write_text("max\n")
+    assert memory._of_control_group(tmp_path) is None

@@ -14,12 +14,13 @@ from orch.sweeps.expansion import expand
 from orch.sweeps.registry import SWEEPS
 from orch.sweeps.scales import SCALES, SMOKE
 from orch.sweeps.selection import Results
-from orch.usercode import UserCode, codes_defining, make_catalogue, read_sweeps
+from orch.usercode import UserCode, codes_defining, make_catalogue, name_sweeps
 from tests.command_line import orch
 
 
 def trials(path, scale=SMOKE):
-    names, catalogue = read_sweeps([path])
+    named = name_sweeps([path])
+    names, catalogue = named.names, named.catalogue
     return [each.trial for each in expand(names, scale, Results.none(), catalogue).trials.values()]
 
 
@@ -35,7 +36,8 @@ def test_a_file_defines_a_sweep_with_its_models_and_tasks(files):
     assert [(trial.model.name, trial.task.name) for trial in found] == [
         ("averaging", "last"), ("rnn", "last"), ("averaging", "modular_addition"), ("rnn", "modular_addition"),
     ]  # fmt: skip
-    names, catalogue = read_sweeps(["main", files.path, files.path])
+    named = name_sweeps(["main", files.path, files.path])
+    names, catalogue = named.names, named.catalogue
     assert catalogue.sweeps["my-sweep"].title == "Averages on copying"
     assert catalogue.sweeps["my-sweep"].reproduces == ""
     assert "my-sweep" not in resolve(["all"], catalogue)
@@ -110,8 +112,9 @@ def test_two_files_may_share_the_file_that_defines_a_model(files):
     for name in "ab":
         text = f"from .shared import Averaging, Last, cells\nTITLE = '{name}'\n"
         (files.folder / f"{name}.py").write_text(text)
-    names, catalogue = read_sweeps([str(files.folder / "a.py"), str(files.folder / "b.py")])
-    assert names == ["a", "b"]
+    named = name_sweeps([str(files.folder / "a.py"), str(files.folder / "b.py")])
+    names, catalogue = named.names, named.catalogue
+    assert names == ("a", "b")
     shared = expand(names, SMOKE, Results.none(), catalogue).trials.values()
     assert [each.sweeps for each in shared] == [["a", "b"]] * 4
 
@@ -175,7 +178,8 @@ def test_the_error_for_an_invalid_file_is_one_sentence(files, old, new, message)
 def test_the_title_is_that_of_the_file_else_its_first_line_else_its_name(tmp_path, start, title):
     path = tmp_path / "plain.py"
     path.write_text(f"{start}import orch\n\ncells = orch.grid(models=['rnn'], tasks=['dihedral'])\n")
-    (name,), catalogue = read_sweeps([str(path)])
+    named = name_sweeps([str(path)])
+    (name,), catalogue = named.names, named.catalogue
     assert catalogue.sweeps[name].title == title
 
 
@@ -227,7 +231,7 @@ def test_names_that_two_files_share_are_errors(files, another):
     other.edit("return symbol", "return 1 - symbol")
     renamed = other.sweep.rename(other.folder / "her_sweep.py")
     with pytest.raises(InvalidCode) as caught:
-        read_sweeps([files.path, str(renamed)])
+        name_sweeps([files.path, str(renamed)])
     assert str(caught.value).splitlines() == [
         "task last is defined by both my_sweep.py and her_sweep.py: rename one of them",
         "model averaging is defined by both my_sweep.py and her_sweep.py: rename one of them",

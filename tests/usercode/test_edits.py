@@ -10,10 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from orch.cli._sweeps import read_definitions
+from orch.core.errors import OrchError
+from orch.notebook.sweep import define
 from orch.running.requests import Request, record, recorded_requests
 from orch.store import Store
+from orch.tasks.from_function import task
 from orch.usercode import UserCode
 from orch.usercode.changes import changes
+from orch.usercode.kept import keep
 from tests.command_line import orch
 from tests.finished_trials import finish
 from tests.usercode.test_worker import train_unfinished
@@ -216,3 +221,52 @@ def test_an_edit_is_named_by_definition_and_line(old, new, edited):
     )
     before, after = UserCode((("a.py", text),)), UserCode((("a.py", text.replace(old, new)),))
     assert changes(before, after, [("a.py", "Model")]) == ([edited] if edited else [])
+
+
+def test_a_search_of_kept_code_counts_as_the_earlier_one(files, store, monkeypatch):
+    fill(files, store)
+    before = read_definitions(files.path, store).models["averaging"].revision
+    files.edit("mean(1)", "mean(dim=1)", files.network)
+    assert read_definitions(files.path, store).models["averaging"].revision != before
+    orch("keep", files.path, "--store", store.uri, "--yes")
+    assert read_definitions(files.path, store).models["averaging"].revision == before
+    asked = []
+
+    def not_run(question, *others):
+        asked.append(question.definitions.models["averaging"].revision)
+        raise OrchError("asked")
+
+    monkeypatch.setattr("orch.search.run.run_search", not_run)
+    words = ("--model", "averaging", "--task", "last", "--vary", "decay=0.25,0.5")
+    orch("search", files.path, *words, "--store", store.uri, expect=2)
+    assert asked == [before]
+
+
+@task(inputs=2, states=2)
+def flip(state, symbol):
+    return state ^ symbol
+
+
+def test_a_decision_holds_for_a_study_that_is_defined_in_python(store):
+    asked = {"models": ["rnn"], "tasks": [flip], "store": store.uri, "name": "mine"}
+    (code,) = define(**asked).request.code
+    keep(store, code, [("task", "flip", 17)])
+    assert define(**asked).request.catalogue.tasks["flip"].revision == 17
+
+
+def test_keeping_runs_no_code_of_other_sweeps_in_the_store(files, store):
+    fill(files, store)
+    store.put_json("code/broken.json", {"files": [["other.py", "raise SystemExit"]], "models": {}, "tasks": {}})
+    store.put_json("sweeps/other.json", {"sweeps": ["other"], "scale": "smoke", "where": [], "code": ["broken"]})
+    files.edit("mean(1)", "mean(dim=1)", files.network)
+    assert "4 trials count as done" in orch("keep", files.path, "--store", store.uri, "--yes").output
+
+
+def test_the_commands_about_an_edit_have_a_place_for_the_file_if_the_sweep_was_named_otherwise(files, store):
+    fill(files, store)
+    files.edit("mean(1)", "mean(dim=1)", files.network)
+    request = Request.read([files.path], "smoke", (), store)
+    record(store, request, request.plan(store))
+    shown = orch("plan", "my-sweep", "--store", store.uri).output
+    assert "`orch discard --before-edit FILE.py --reason edited --store" in shown
+    assert "`orch keep FILE.py --store" in shown

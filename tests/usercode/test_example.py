@@ -11,12 +11,13 @@ from orch.sweeps.expansion import expand
 from orch.sweeps.scales import SCALES, SMOKE
 from orch.sweeps.selection import Results
 from orch.tasks.sampling import Sampler
-from orch.usercode import read_sweeps
+from orch.usercode import name_sweeps
 from tests.command_line import orch
 from tests.new_process import command_imports
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "gated_sweep.py"
-(NAME,), CATALOGUE = read_sweeps([str(EXAMPLE)])
+NAMED = name_sweeps([str(EXAMPLE)])
+(NAME,), CATALOGUE = NAMED.names, NAMED.catalogue
 HERE = replace(SMOKE, definitions=CATALOGUE)
 
 

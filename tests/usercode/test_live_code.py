@@ -10,12 +10,15 @@ from typing import Any
 import pytest
 
 from orch.core.errors import OrchError
+from orch.running.requests import Request
+from orch.store import Store
 from orch.sweeps.grid import grid
 from orch.sweeps.scales import LAPTOP
 from orch.sweeps.selection import Results
 from orch.usercode.code import UserCode
 from orch.usercode.live_code import live_code
 from orch.usercode.loading import load
+from tests.command_line import orch
 
 ROOT = Path(__file__).parents[2]
 
@@ -186,6 +189,73 @@ except orch.OrchError as error:
     assert done.stdout.startswith("the text of parity is not known, because it was typed into a plain Python prompt")
 
 
+ANNOTATED = """
+{future}
+from typing import TYPE_CHECKING
+
+from torch import nn
+from orch.sweeps.grid import grid
+from orch.usercode.live_code import live_code
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class Tiny(nn.Module):
+    scale: "batch time"
+
+    def __init__(self, vocabulary, width: int = 8):
+        super().__init__()
+        self.embedding, self.out = nn.Embedding(vocabulary, width), nn.Linear(width, vocabulary)
+
+    def forward(self, tokens: {tensor}) -> {tensor}:
+        return self.out(self.embedding(tokens).cumsum(1))
+
+
+def code():
+    return live_code("mine", "Mine", grid(models=[Tiny], tasks=["modular_addition"]))
+"""
+
+
+@pytest.mark.parametrize(("future", "tensor"), [("from __future__ import annotations", "Tensor"), ("", '"Tensor"')])
+def test_names_that_only_annotations_mention_need_not_exist(code_of, future, tensor):
+    loaded = load(code_of(ANNOTATED.format(future=future, tensor=tensor)))
+    assert loaded.models["tiny"]().make_module(5)
+
+
+TABLES = """
+from collections import defaultdict
+
+from torch import nn
+
+import orch
+from orch.models.config import Look
+from orch.usercode.live_code import live_code
+
+GAINS = defaultdict(float)
+
+
+class Tiny(nn.Module):
+    def __init__(self, vocabulary, width: int = 8):
+        super().__init__()
+        self.gain = GAINS["tiny"]
+
+
+Shown = orch.model(Tiny, looks={"": Look("C0", "o")})
+
+
+def code():
+    return live_code("mine", "Mine", orch.grid(models=[Shown], tasks=["modular_addition"]))
+"""
+
+
+def test_what_would_travel_as_something_else_is_refused(code_of):
+    with pytest.raises(OrchError) as error:
+        code_of(TABLES)
+    assert "GAINS is a defaultdict, which cannot be sent to workers" in str(error.value)
+    assert "looks of Tiny is not plain: write @orch.model(looks=…) above the class instead" in str(error.value)
+
+
 def test_a_grid_of_built_in_models_needs_no_definitions():
     made = grid(models=["lstm", {"name": "block_diagonal", "block_size": 2}], tasks=["modular_addition"], steps=10)
     code = live_code("plain", "A plain one", made)
@@ -203,3 +273,15 @@ def test_the_code_in_the_documentation_defines_the_study_that_it_describes(code_
     assert study.plan().counts["to_do"] == 2 * 2 * 3
     assert sum(len(cell.trials) for cell in cells(LAPTOP, Results.none())) == 2 * 2 * 3
     assert walk(size=7).num_classes == 7
+
+
+def test_the_study_in_the_readme_is_planned_and_its_train_command_runs(tmp_path):
+    text = (ROOT / "README.md").read_text()
+    file = tmp_path / "my_study.py"
+    file.write_text(next(each for each in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "orch.grid" in each))
+    plan = Request.read([str(file)], None, (), Store.open(tmp_path / "runs")).plan(None)
+    assert plan.counts["to_do"] == 12, "as its comment says"
+    (line,) = re.findall(r"^\$ (orch train my_study.py.*?) +#", text, re.MULTILINE)
+    words = [str(file) if word == file.name else word for word in line.split()[1:]]
+    shown = orch(*words[: words.index("--steps")], "--steps", 2, "--test-length", 20).stdout
+    assert "sums on parity" in shown

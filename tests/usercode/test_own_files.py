@@ -12,7 +12,7 @@ from orch.search.space import parse_space
 from orch.search.spec import SearchSpec
 from orch.store import Store
 from orch.training.checkpoints import load_model
-from orch.usercode import read_sweeps
+from orch.usercode import name_sweeps
 from tests.command_line import orch
 
 QUICK = [
@@ -37,11 +37,11 @@ def test_train_knows_the_models_tasks_and_settings_of_a_file(files, tmp_path):
     )
     result = orch("train", *OWN, files.path, *QUICK, "--json")
     assert json.loads(result.stdout)["trial"]["model"]["name"] == "averaging", "the file may come last"
-    assert load_model(saved, read_sweeps([files.path])[1])[1] == names["trial"]
+    assert load_model(saved, name_sweeps([files.path]).catalogue)[1] == names["trial"]
 
 
 def test_a_trial_of_a_file_is_the_trial_of_its_sweep(files):
-    catalogue = read_sweeps([files.path])[1]
+    catalogue = name_sweeps([files.path]).catalogue
     planned = Request.read([files.path], "smoke", ["model=averaging,task=last"]).plan(None).trials[0].trial
     settings = {name: getattr(planned, name) for name in ("learning_rate", "steps", "eval_every", "test_length")}
     from orch.cli.train import resolve_trial
@@ -86,7 +86,7 @@ def test_models_and_tasks_list_those_of_a_file_first(files):
 
 @pytest.mark.thorough
 def test_doctor_checks_the_models_of_a_file_and_plans_use_their_rates(files, tmp_path):
-    store, catalogue = Store.open(tmp_path / "runs"), read_sweeps([files.path])[1]
+    store, catalogue = Store.open(tmp_path / "runs"), name_sweeps([files.path]).catalogue
     found = {each.check: each for each in examine(store.uri, "cpu", 0.05, names=("averaging",), definitions=catalogue)}
     assert {name for name, each in found.items() if each.state is not CheckState.PASS} == set()
     assert {"averaging: outputs and gradients", "averaging: pack and checkpoint", "rates"} <= found.keys()
@@ -104,7 +104,7 @@ def test_doctor_checks_the_models_of_a_file_and_plans_use_their_rates(files, tmp
 
 
 def test_a_search_of_own_models_is_shown_by_its_id_and_its_code_is_not_run_otherwise(files, tmp_path):
-    store, catalogue = Store.open(tmp_path / "runs"), read_sweeps([files.path])[1]
+    store, catalogue = Store.open(tmp_path / "runs"), name_sweeps([files.path]).catalogue
     space = parse_space(["decay=0.25,0.5"], "last", "averaging", {}, catalogue)
     question = SearchSpec(task="last", model="averaging", fixed={}, space=space, definitions=catalogue)
     record_question(store, question, 2)

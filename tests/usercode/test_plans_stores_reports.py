@@ -11,7 +11,7 @@ from orch.planning.estimate import Basis
 from orch.running.requests import Request, record
 from orch.store import SCHEMAS, Store
 from orch.sweeps.where import parse_where
-from orch.usercode import read_sweeps
+from orch.usercode import name_sweeps
 from tests.command_line import orch
 from tests.finished_trials import finish
 from tests.store.example import write_example
@@ -112,7 +112,7 @@ def test_a_store_that_was_read_already_gets_the_user_defined_columns_too(files, 
 
 
 def test_the_column_of_a_user_defined_setting_has_its_description(files, store):
-    _, catalogue = read_sweeps([files.path])
+    catalogue = name_sweeps([files.path]).catalogue
     trials = store.with_settings_of(catalogue).read("trials")
     assert trials.schema.field("decay").metadata[b"description"] == b"weight of what was before"
 

@@ -17,8 +17,9 @@ from orch.planning.plan import make_plan
 from orch.planning.probed import Probed
 from orch.running.requests import Request
 from orch.running.units import make_packs
+from orch.sweeps.trial import make_trial
 from orch.usercode.probe import make_probe, probe
-from orch.usercode.probe_cache import _path, read_probed
+from orch.usercode.probe_cache import _path, read_probed, write_probed
 from orch.usercode.probe_death import SECONDS_VARIABLE
 
 FILE = '''\
@@ -294,3 +295,14 @@ def test_a_target_that_is_no_token_is_the_tasks_fault_and_not_the_models(files, 
     files.edit("return symbol", "return -1 - symbol")
     with pytest.raises(InvalidCode, match=r"task last has the target -\d: return a token, from 0 to 4"):
         probe(trials(files.path))
+
+
+def test_a_user_without_a_home_folder_has_no_cache_and_no_error(monkeypatch):
+    def no_home():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", no_home)
+    trial = make_trial("modular_addition", "rnn")
+    write_probed(trial, Probed(step_seconds=1.0, validation_seconds=1.0, tests_seconds=1.0, memory=None))
+    assert read_probed(trial) is None

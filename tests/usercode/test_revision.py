@@ -12,7 +12,7 @@ import pytest
 from orch.sweeps.expansion import expand
 from orch.sweeps.scales import SMOKE
 from orch.sweeps.selection import Results
-from orch.usercode import UserCode, make_catalogue, read_sweeps
+from orch.usercode import UserCode, make_catalogue, name_sweeps
 from orch.usercode.revision import BITS, revision
 from orch.usercode.syntax import Form
 
@@ -484,7 +484,8 @@ def test_an_edit_of_any_definition_changes_exactly_its_users(seed):
 
 def test_trials_of_an_edited_model_get_new_ids_and_others_keep_theirs(files):
     def ids(path):
-        names, catalogue = read_sweeps([path])
+        named = name_sweeps([path])
+        names, catalogue = named.names, named.catalogue
         expanded = expand(names, SMOKE, Results.none(), catalogue).trials.values()
         return {(each.trial.model.name, each.trial.task.name): each.id for each in expanded}
 
