@@ -290,8 +290,6 @@ class PerTrial(Network):
     turns. Evaluations always take turns, and leave buffers as they are.
     """
 
-    may_stack: ClassVar[bool] = True
-    """False for a module whose trials must take turns."""
     replayable = False  # any module may be wrapped, with any Python code in it
 
     def __init__(self, config: Any, vocabulary: Vocabulary, members: Sequence[Mapping[str, Tensor]]):
@@ -326,8 +324,6 @@ class PerTrial(Network):
         cls, config: Any, vocabulary: Vocabulary, shape_BT: tuple[int, ...], device: str, num_trials: int
     ) -> Stacking:
         """Decide whether so many trials with these settings, trained on batches of this shape, share one program."""
-        if not cls.may_stack:
-            return Stacking(False, "it does not support it")
         generator = torch.Generator().manual_seed(0)
         shape = (num_trials, *shape_BT)
         tokens_KBT = torch.randint(vocabulary.readable, shape, generator=generator).to(device)

@@ -12,7 +12,7 @@ from orch.analysis.figures.axes import accuracy_axis, add_lines, logarithmic_axi
 from orch.analysis.figures.figure import Drawing, NothingToDraw, ReportFigure
 from orch.analysis.figures.line import Array, Line, lines_by_task, make_line
 from orch.analysis.figures.plotted_cell import PlottedCell, cells_to_plot
-from orch.analysis.figures.sheet import column_names, families, legend_of, make_sheet, task_title
+from orch.analysis.figures.sheet import column_names, families, legend_of, make_sheet, row_label, task_title
 from orch.analysis.figures.style import styled
 
 if TYPE_CHECKING:
@@ -96,8 +96,9 @@ def _at(wanted: Array, steps: Array, values: Array) -> Array:
 def draw(losses: Sequence[Line], accuracies: Sequence[Line], title: str) -> "Figure":
     """Draw one task: for each family of models a row of losses and a row of accuracies."""
     rows = []
-    for (family, loss), (_, accuracy) in zip(families(losses), families(accuracies), strict=True):
-        rows += [(f"{family}\nloss", loss, legend_of(loss)), ("\naccuracy", accuracy, {})]
+    by_family = families(losses)
+    for (family, loss), (_, accuracy) in zip(by_family, families(accuracies), strict=True):
+        rows += [(row_label(family, "loss", len(by_family)), loss, legend_of(loss)), ("\naccuracy", accuracy, {})]
     columns = column_names(losses)
     sheet = make_sheet(title, "Training step", columns, [legend for *_, legend in rows], height=1.15)
     first, last = min(line.x[0] for line in losses), max(line.x[-1] for line in losses)

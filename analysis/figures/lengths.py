@@ -9,7 +9,7 @@ from orch.analysis.figures.axes import accuracy_axis, add_lines, logarithmic_axi
 from orch.analysis.figures.figure import Drawing, NothingToDraw, ReportFigure
 from orch.analysis.figures.line import Line, lines_by_task, make_line
 from orch.analysis.figures.plotted_cell import PlottedCell, cells_to_plot
-from orch.analysis.figures.sheet import column_names, families, legend_of, make_sheet, task_title
+from orch.analysis.figures.sheet import column_names, families, legend_of, make_sheet, row_label, task_title
 from orch.analysis.figures.style import FAINT, styled
 from orch.sweeps.measured import accuracies_by_length
 
@@ -45,7 +45,7 @@ def draw(lines: Sequence[Line], title: str, longest_trained: int = 10) -> "Figur
     tested = sorted({length for each in lines for length in each.x})
     ticks = {length: f"{length:.0f}" for length in tested}
     for (family, row), panels in zip(rows, sheet.panels, strict=True):
-        panels[0].set_ylabel(f"{family}\naccuracy")
+        panels[0].set_ylabel(row_label(family, "accuracy", len(rows)))
         for heading, axes in zip(columns, panels, strict=True):
             logarithmic_axis(axes, (0.65 * tested[0], 1.6 * tested[-1]), ticks)
             accuracy_axis(axes, lines)

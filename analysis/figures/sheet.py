@@ -50,6 +50,11 @@ def families(lines: Iterable[Line]) -> list[tuple[str, list[Line]]]:
     return [(family, part) for family, members in ordered for part in in_parts(members)]
 
 
+def row_label(family: str, metric: str, num_rows: int) -> str:
+    """Return the label of a row's vertical axis. The only row of a sheet needs no family to tell it from others."""
+    return metric if num_rows == 1 else f"{family}\n{metric}"
+
+
 def in_parts(lines: Sequence[Line]) -> list[list[Line]]:
     """Divide lines into parts of about equal size, none with more labels than can be told apart in a panel."""
     labels = list(dict.fromkeys(line.label for line in lines))

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from orch.models.compiled.jit import inlined, jit
 from orch.models.compiled.large_blocks import add_large_products, apply_large, apply_large_back
-from orch.models.compiled.normalisation import KINDS, NONE, normalise, normalise_back, num_divisors
+from orch.models.compiled.normalisation import kinds_of, normalise, normalise_back, num_divisors
 from orch.models.compiled.small_blocks import add_small_products, apply_small, apply_small_back
 from orch.models.recurrence.normalisation import Normalisation
 
@@ -40,8 +40,7 @@ class BlockScan:
         self._large = components_adjacent(b, n)
         self._state = (n, b) if self._large else (b, n)
         self._tokens = tokens_KBT.contiguous().numpy()
-        self._kind = KINDS[normalisation.kind]
-        self._each = self._kind if every_step else NONE
+        self._each, self._last = kinds_of(normalisation, every_step)
         self._rows = _array(table_KRbbn.permute(0, 1, 4, 2, 3) if self._large else table_KRbbn)
         self._h0 = self._enter(h0_KH)
         no_terms = np.empty((K, 0, *self._state), self._rows.dtype)
@@ -50,7 +49,7 @@ class BlockScan:
     def forward(self, keep: bool) -> Tensor:
         """Return the final states, (K, B, H). Keep what `backward` needs if asked to."""
         K, B, T = self._tokens.shape
-        divisors = num_divisors(self._kind, self._shape[4])
+        divisors = num_divisors(self._last, self._shape[4])
         self._states = self._empty(*((K, B, T + 1) if keep else (1, _SAMPLES_IN_TURN, 2)), *self._state)
         self._divisors = self._empty(*((K, B, T) if keep else (1, 1, 1)), divisors)
         final, u = self._empty(K, B, *self._state), self._empty(*self._state)
@@ -61,7 +60,7 @@ class BlockScan:
                 self._tokens,
                 _flat(self._h0),
                 self._each,
-                self._kind,
+                self._last,
                 self._large,
                 keep,
             ),
@@ -77,7 +76,7 @@ class BlockScan:
         gradients = self._empty(K, B, T, *self._state)
         g, along = self._empty(_SAMPLES_IN_TURN, *self._state), np.empty_like(self._divisors[0, 0, 0])
         _backward(
-            *(back, self._tokens, self._each, self._kind, self._large, g, _flat(g), along),
+            *(back, self._tokens, self._each, self._last, self._large, g, _flat(g), along),
             *(_flat(self._states), self._divisors, _flat(self._enter(g_KBH)), gradients, _flat(gradients), _flat(g_h0)),
         )
         _sum_by_token(

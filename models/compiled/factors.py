@@ -11,7 +11,7 @@ from torch import Tensor
 
 from orch.models.compiled.jit import jit
 from orch.models.compiled.matmul import product
-from orch.models.compiled.normalisation import KINDS, NONE, normalise, normalise_back, num_divisors
+from orch.models.compiled.normalisation import kinds_of, normalise, normalise_back, num_divisors
 from orch.models.compiled.ragged import Ragged, sum_rows
 from orch.models.compiled.token_table import Gradient
 from orch.models.compiled.transitions import CompiledScan, ScanGradients, TableScan
@@ -91,8 +91,7 @@ class FactorScan:
         self._factors, self._h0_KH = factors, h0_KH.detach()
         self._B, R = tokens_KBT.shape[1], factors.gate_KRF.shape[1]
         self._batches = [Ragged(tokens_BT.numpy(), R) for tokens_BT in tokens_KBT.contiguous()]
-        self._last = KINDS[normalisation.kind]
-        self._each = self._last if every_step else NONE
+        self._each, self._last = kinds_of(normalisation, every_step)
         K, H = h0_KH.shape
         self._additive = torch.empty(K, 0, H) if additive_KRH is None else additive_KRH.detach().contiguous()
         self._kept: list[tuple[Tensor, ...]] = []

@@ -1,5 +1,6 @@
 """Decorator that compiles a function with numba, and keeps the machine code in the user's cache folder."""
 
+import hashlib
 import os
 import tempfile
 from collections.abc import Callable
@@ -34,9 +35,21 @@ def cache_folder() -> Path | None:
     return None
 
 
+def source_digest(folder: Path = Path(__file__).parent) -> str:
+    """Return a digest of the sources of all kernels.
+
+    numba compiles a function anew only if its own file has changed, and would go on with outdated copies of those that
+    it calls in other files. So the machine code of each version has a folder of its own.
+    """
+    digest = hashlib.sha256()
+    for path in sorted(folder.glob("*.py")):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
 _FOLDER = cache_folder()
 if _FOLDER is not None and not getattr(config, "CACHE_DIR", ""):
-    config.CACHE_DIR = str(_FOLDER)  # type: ignore[attr-defined]
+    config.CACHE_DIR = str(_FOLDER / source_digest())  # type: ignore[attr-defined]
 
 
 def jit(function: Callable[..., Any]) -> Callable[..., Any]:

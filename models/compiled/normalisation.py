@@ -2,6 +2,9 @@
 
 Kinds are numbers here. A state is a matrix of `num_rows` rows, one after the other: of components by blocks, or of
 blocks by components if `across` is true.
+
+A state that is divided only once, at the end, may have become so small that its size is rounded to zero. It is then
+divided by a constant, as by the twin, and the gradient is that of a division by a constant.
 """
 
 import math
@@ -9,10 +12,20 @@ import math
 import numpy as np
 
 from orch.models.compiled.jit import inlined, jit
+from orch.models.recurrence.normalisation import Normalisation
 
-NONE, UNIT, RMS, BLOCK = range(4)
-KINDS = {"none": NONE, "unit": UNIT, "rms": RMS, "block": BLOCK}
+NONE, UNIT, RMS, BLOCK, RMS_FINAL = range(5)
+"""The last differs from `RMS` only for a size that is rounded to zero: see `Normalisation.__call__`."""
+_KINDS = {"none": NONE, "unit": UNIT, "rms": RMS, "block": BLOCK}
 _TINY = np.float32(1e-30)
+
+
+def kinds_of(normalisation: Normalisation, every_step: bool) -> tuple[int, int]:
+    """Return the kind of every step but a sample's last one, and that of the last."""
+    kind = _KINDS[normalisation.kind]
+    if every_step:
+        return kind, kind
+    return NONE, RMS_FINAL if kind == RMS else kind
 
 
 def num_divisors(kind: int, num_blocks: int) -> int:
@@ -27,13 +40,21 @@ def normalise(u, y, kind, divisors, across, num_rows):
     if kind == NONE:
         for m in range(len(u)):
             y[m] = u[m]
-    elif kind != BLOCK:
-        square = _sum_of_squares(u)
-        divisors[0] = _divide(u, y, square / len(u) if kind == RMS else square)
+    elif kind == RMS:
+        size = math.sqrt(_sum_of_squares(u) / len(u)) if len(u) > 1 else abs(u[0])
+        divisors[0] = _divide(u, y, _positive(size))
+    elif kind == RMS_FINAL:
+        divisors[0] = _divide(u, y, _positive(_size(u)) / math.sqrt(len(u)))
+    elif kind == UNIT:
+        divisors[0] = _divide(u, y, _positive(_size(u)))
     elif across:
         for i in range(num_rows):
             row = u[i * length : (i + 1) * length]
-            divisors[i] = _divide(row, y[i * length : (i + 1) * length], _sum_of_squares(row))
+            divisors[i] = _divide(row, y[i * length : (i + 1) * length], _positive(_size(row)))
+    elif num_rows == 1:
+        for m in range(length):
+            divisors[m] = _positive(abs(u[m]))
+            y[m] = u[m] / divisors[m]
     else:
         for m in range(length):
             divisors[m] = 0
@@ -56,8 +77,10 @@ def normalise_back(g, y, kind, divisors, across, num_rows, along, out):
     if kind == NONE:
         for m in range(len(g)):
             out[m] = g[m]
-    elif kind != BLOCK:
-        _remove_along(g, y, 1.0 / len(g) if kind == RMS else 1.0, divisors[0], out)
+    elif kind in (RMS, RMS_FINAL):
+        _remove_along(g, y, 1.0 / len(g), divisors[0], out)
+    elif kind == UNIT:
+        _remove_along(g, y, 1.0, divisors[0], out)
     elif across:
         for i in range(num_rows):
             start, stop = i * length, (i + 1) * length
@@ -69,6 +92,8 @@ def normalise_back(g, y, kind, divisors, across, num_rows, along, out):
             row, state = g[i * length : (i + 1) * length], y[i * length : (i + 1) * length]
             for m in range(length):
                 along[m] += row[m] * state[m]
+        for m in range(length):
+            along[m] = 0 if divisors[m] <= _TINY else along[m]
         for i in range(num_rows):
             start, stop = i * length, (i + 1) * length
             row, state, to = g[start:stop], y[start:stop], out[start:stop]
@@ -83,6 +108,12 @@ def _positive(size):
 
 
 @inlined
+def _size(u):
+    # The square of a single small number would be rounded to zero.
+    return math.sqrt(_sum_of_squares(u)) if len(u) > 1 else abs(u[0])
+
+
+@inlined
 def _sum_of_squares(u):
     total = u[0] * u[0]
     for m in range(1, len(u)):
@@ -91,8 +122,7 @@ def _sum_of_squares(u):
 
 
 @inlined
-def _divide(u, y, square):
-    divisor = _positive(math.sqrt(square))
+def _divide(u, y, divisor):
     factor = u.dtype.type(1 / divisor)
     for m in range(len(u)):
         y[m] = u[m] * factor
@@ -104,6 +134,8 @@ def _remove_along(g, y, share, divisor, out):
     along = g[0] * y[0]
     for m in range(1, len(g)):
         along += g[m] * y[m]
+    if divisor <= _TINY:
+        along = g.dtype.type(0)
     part, factor = g.dtype.type(along * share), g.dtype.type(1 / divisor)
     for m in range(len(g)):
         out[m] = (g[m] - y[m] * part) * factor

@@ -10,7 +10,7 @@ import torch
 from orch import models
 from orch.core.errors import InvalidSettings
 from orch.models.compiled.activation import sigmoid
-from orch.models.compiled.jit import cache_folder, jit
+from orch.models.compiled.jit import cache_folder, jit, source_digest
 from orch.models.compiled.token_table import OuterProducts
 from orch.models.kernel import COMPILED, PLAIN, choose_kernel
 from orch.models.network import Network, build
@@ -59,8 +59,10 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 
 
-def network_of(kind: str, task: Any = TASK, num_trials: int = K, **settings: Any) -> Network:
-    model, own = KINDS[kind]
+def network_of(
+    kind: str | tuple[str, dict[str, Any]], task: Any = TASK, num_trials: int = K, **settings: Any
+) -> Network:
+    model, own = KINDS[kind] if isinstance(kind, str) else kind
     config = models.REGISTRY[model](**own | settings)
     vocabulary = models.Vocabulary(task.vocabulary, task.num_readable)
     return build(config, vocabulary, [torch.Generator().manual_seed(seed) for seed in range(num_trials)])
@@ -116,6 +118,19 @@ def test_sequences_of_500_inputs_have_the_states_of_the_plain_twin(kind):
         network.kernel = COMPILED
         compiled = network(tokens, end)
     torch.testing.assert_close(compiled, plain, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("variant", ["none", "unit-final", "rms-final", "block-final"])
+@pytest.mark.parametrize("size", [1e-38, 1e-24, 1e-20, 1.0])
+def test_a_state_that_vanishes_has_the_finite_gradients_of_the_plain_twin(variant, size):
+    vanishes = [("block_diagonal", {"block_size": b, "width": 16}) for b in (1, 2, 8, 16)]
+    vanishes += [("factored", {"width": 24, "rank": 3}), ("factored", {"width": 8, "rank": 64})]
+    batch = draw(longest=20)
+    for model, settings in vanishes:
+        network = network_of((model, settings), train_normalisation=variant)
+        with torch.no_grad():
+            network["initial_state"].mul_(size)
+        assert_same_gradients(network, batch, tolerance=2e-4)
 
 
 def test_a_large_vocabulary_has_the_gradients_of_the_plain_twin():
@@ -226,3 +241,18 @@ def test_machine_code_is_kept_in_the_users_cache_folder(monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("ORCH_KERNEL_CACHE", str(tmp_path / "file" / "below"))
     assert cache_folder() is None
+
+
+def test_machine_code_is_made_anew_when_any_kernel_has_changed(tmp_path):
+    (tmp_path / "called.py").write_text("x = 1")
+    (tmp_path / "caller.py").write_text("from called import x")
+    before = source_digest(tmp_path)
+    assert source_digest(tmp_path) == before
+    (tmp_path / "called.py").write_text("x = 2")
+    assert source_digest(tmp_path) != before
+
+
+def test_machine_code_lies_in_a_folder_for_this_version():
+    from numba.core import config
+
+    assert config.CACHE_DIR.endswith(source_digest())
