@@ -9,14 +9,17 @@ from typing import Any, NamedTuple
 from orch.analysis.aggregate import COLUMNS, mean_of, where_chosen
 from orch.analysis.cells import WITHIN
 from orch.analysis.differing_settings import distinguish
+from orch.core.counted import counted
 from orch.core.errors import OrchError
 from orch.store import Store
 from orch.sweeps.measured import Row, accuracies_by_length, measured
+from orch.sweeps.result import StopReason
 from orch.sweeps.selection import RateChoice, choose_rate
 from orch.sweeps.trial import Trial, model_from_dict, task_from_dict
 
 TITLE = "Accuracy by number of inputs (0 chance, 1 perfect): the mean over the seeds of the learning rate chosen {}"
 CHOSEN_AT = "chosen at"
+_REVISIONS = ("model_revision", "task_revision")
 
 
 class LengthTable(NamedTuple):
@@ -39,11 +42,11 @@ def length_table(
     """
     cells: dict[str, list[Row]] = {}
     configs: dict[str, dict[str, Any]] = {}
-    for row in store.read("trials", [*COLUMNS, "config"]).to_pylist():
+    for row in store.read("trials", [*COLUMNS, *_REVISIONS, "config"]).to_pylist():
         if row["trial_id"] in trial_ids:
             config = json.loads(row["config"])
             settings = {name: value for name, value in config.items() if name not in WITHIN}
-            key = json.dumps(settings, sort_keys=True)
+            key = json.dumps([settings, [row[name] for name in _REVISIONS]], sort_keys=True)
             cells.setdefault(key, []).append(row)
             configs[key] = settings
     examples = {key: trials.get(rows[0]["trial_id"]) for key, rows in cells.items()}
@@ -62,9 +65,16 @@ def length_table(
         | {trained: _text(chosen[key], "validation_accuracy")}
         | {str(length): _text(chosen[key], f"accuracy_{length}") for length in lengths}
         | ({CHOSEN_AT: chosen[key].at.name} if len(places) > 1 else {})
+        | _remark(cells[key])
         for key in ordered
     ]
     return LengthTable(TITLE.format(_where(places)), rows)
+
+
+def _remark(rows: Sequence[Row]) -> dict[str, str | None]:
+    """Return a remark on trials of a cell that diverged, if there are any."""
+    num_diverged = sum(row["stop_reason"] == StopReason.DIVERGED for row in rows)
+    return {"remark": f"{num_diverged} of {counted(len(rows), 'trial')} diverged"} if num_diverged else {}
 
 
 def _where(places: Sequence[str]) -> str:

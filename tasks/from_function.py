@@ -47,10 +47,8 @@ class FunctionTask(Task):
 
     @property
     def summary(self) -> str:
-        """The settings that differ from their defaults."""
-        defaults = {field.name: field.default for field in fields(self)}
-        changed = [each for each in self.function_settings if getattr(self, each) != defaults[each]]
-        return ", ".join(f"{each.replace('_', ' ')} {getattr(self, each)}" for each in changed)
+        """Every setting of the function with its value, such as "size 5"."""
+        return ", ".join(f"{each.replace('_', ' ')} {getattr(self, each)}" for each in self.function_settings)
 
     @property
     def full_title(self) -> str:

@@ -126,7 +126,8 @@ def _facts(report: StudyReport) -> Iterator[tuple[str, str]]:
         yield f"{found.num_within:,}", f"of them agree within {found.tolerance:g}"
     yield f"{len(failed):,}", "trials failed"
     yield duration(sum(origin.seconds for origin in report.origins)), "of training and testing"
-    yield f"{len({origin.host for origin in report.origins}):,}", "machines"
+    num_machines = len({origin.host for origin in report.origins})
+    yield f"{num_machines:,}", "machine" if num_machines == 1 else "machines"
 
 
 def _tally_rows(found: Reproduction) -> list[list[str]]:

@@ -40,7 +40,9 @@ def recorded_sweeps(store: Store, failed: Collection[str], scale: str | None = N
             groups.setdefault((" ".join(values["sweeps"]), values["scale"]), []).append(values)
     done = store.done() if groups else set()
     found = []
-    for (name, its_scale), records in groups.items():
+    for (name, its_scale), recorded in groups.items():
+        # Trials of earlier versions of the file are other trials.
+        records = [values for values in recorded if values.get("code") == recorded[0].get("code")]
         ids = frozenset(trial_id for values in records for trial_id in values["seconds"])
         found.append(
             RecordedSweep(

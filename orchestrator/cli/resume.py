@@ -20,7 +20,7 @@ def resume(context: click.Context, /, sweeps: tuple[str, ...], store: str, **giv
     """Continue every unfinished sweep of a store.
 
     If sweeps are named, as orch status shows them, only those continue. Failed trials are retried. A sweep file runs
-    with the code that is recorded in the store, so resume only stores that you trust.
+    with the newest code of it that is recorded in the store, so resume only stores that you trust.
 
     \b
     Example: orch resume --store runs

@@ -40,8 +40,8 @@ def status(context: click.Context, store: str, on: str | None, as_json: bool) ->
         click.echo(json.dumps(found.to_dict(), indent=2))
         return
     rows = [{TITLES.get(name, name): value for name, value in asdict(each).items()} for each in found.sweeps]
-    if not any(row["where"] for row in rows):
-        rows = [{name: value for name, value in row.items() if name != "where"} for row in rows]
+    empty = [name for name in ("where", "outdated") if not any(row[name] for row in rows)]
+    rows = [{name: value for name, value in row.items() if name not in empty} for row in rows]
     if rows:
         print_rows(rows, title=f"Sweeps on {found.location}")
     else:
@@ -53,5 +53,7 @@ def status(context: click.Context, store: str, on: str | None, as_json: bool) ->
     if found.finished_last_hour or found.seconds_left is not None:
         left = "" if found.seconds_left is None else f", about {duration(found.seconds_left)} left"
         click.echo(f"{counted(found.finished_last_hour, 'trial')} finished in the last hour{left}")
+    if any(each.outdated for each in found.sweeps):
+        click.echo("outdated: the file was edited and run again since; orch resume continues with its newest code")
     if any(each.failed for each in found.sweeps):
         click.echo("orch failures shows why trials failed; orch resume retries them")

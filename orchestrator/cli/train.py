@@ -231,7 +231,8 @@ def _print_result(result: Result, save: Path | None, file: str | None) -> None:
     if any(value > 0.005 for value in result.majority.values()):
         majority = ["", *(f"{value:.3f}" for value in result.majority.values())]
         rows.append({"inputs": "commonest answer"} | dict(zip(lengths, majority, strict=True)))
-    click.secho(f"{trial.label}, {parameters:,} parameters, trial {trial.id}", bold=True)
+    rate = f"learning rate {trial.learning_rate:g}"
+    click.secho(f"{trial.label}, {parameters:,} parameters, {rate}, trial {trial.id}", bold=True)
     print_rows(rows, title=f"{counted(result.steps, 'step')} in {result.seconds:.1f} s ({how})")
     if save is not None:
         click.secho(f"saved to {save}; load it with", dim=True)

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from orch.core.errors import InvalidSettings, OrchError, UnknownName
@@ -15,7 +15,7 @@ from orch.sweeps.scales import LAPTOP
 from orch.sweeps.trial import Trial
 from orch.usercode import NamedSweeps, UserCode, make_catalogue, name_sweeps
 from orch.usercode.kept import with_kept
-from orch.usercode.naming import FOLDER
+from orch.usercode.naming import FOLDER, recordings
 from orch.usercode.stored_code import code_of_trial, get_code, put_code
 
 
@@ -68,7 +68,7 @@ def record(store: Store, request: Request, plan: Plan) -> None:
         "sweeps": list(request.sweeps),
         "scale": request.scale,
         "where": list(request.where),
-        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "at": datetime.now(UTC).isoformat(timespec="milliseconds"),
         "seconds": {planned.id: round(planned.seconds, 3) for planned in plan.trials if planned.id},
         "waiting": plan.num_waiting,
         "code": put_code(store, request.code),
@@ -80,8 +80,22 @@ def record(store: Store, request: Request, plan: Plan) -> None:
 def recorded_requests(store: Store, names: Collection[str] = ()) -> list[Request]:
     """Return every request that was ever made on this store, or those for any of the sweeps `names`.
 
-    Recorded code is run if `orch keep` was used on this store, to find what the decisions are about.
+    A sweep whose file was edited and run again has its newest recorded code in all of its requests. Recorded code is
+    run if `orch keep` was used on this store, to find what the decisions are about.
     """
+    newest: dict[str, UserCode] = {}
+    for values in recordings(store):
+        for code in get_code(store, values.get("code", ()), ", ".join(values["sweeps"])):
+            newest.setdefault(code.name, code)
+    requests = _requests_as_recorded(store, names)
+    return [
+        replace(each, code=tuple(with_kept(store, newest[code.name]) for code in each.code)) if each.code else each
+        for each in requests
+    ]
+
+
+def _requests_as_recorded(store: Store, names: Collection[str] = ()) -> list[Request]:
+    """Return the recorded requests, each with the code that it was made with."""
     records = store.list_json(FOLDER).values()
     known = {name for values in records for name in values["sweeps"]}
     if problems := [str(UnknownName("recorded sweep", name, known)) for name in names if name not in known]:
@@ -106,7 +120,7 @@ def find_trial(store: Store, trial_id: str) -> Trial:
     if trial_id in finished:
         return _finished_trial(store, trial_id)
     asked: dict[str, Trial] = {}
-    for request in recorded_requests(store):
+    for request in _requests_as_recorded(store):
         asked |= {planned.trial.id: planned.trial for planned in request.plan(store).trials}
     matching = [key for key in {*asked, *finished} if key.startswith(trial_id)]
     if len(matching) != 1:

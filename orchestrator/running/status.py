@@ -10,6 +10,7 @@ from orch.running.running_trial import RunningTrial
 from orch.store import Store
 from orch.store.drivers import DriverRecord, live_drivers
 from orch.store.failed_trials import failed_attempts, failed_trials
+from orch.usercode.naming import recordings
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,8 @@ class SweepStatus:
     failed: int
     to_do: int
     waiting: int
+    outdated: bool = False
+    """True if its file was edited and run again since: its trials are those of the earlier code."""
 
 
 @dataclass(frozen=True)
@@ -47,11 +50,15 @@ def read_status(store: Store) -> StoreStatus:
     failed = failed_trials(store, done)
     sweeps: list[SweepStatus] = []
     missing_seconds: dict[str, float] = {}
+    newest: dict[str, Any] = {}
+    for values in recordings(store):
+        newest.setdefault(" ".join(values["sweeps"]), values.get("code"))
     for values in store.list_json("sweeps").values():
+        outdated = bool(values.get("code")) and values["code"] != newest[" ".join(values["sweeps"])]
         missing = {key: seconds for key, seconds in values["seconds"].items() if key not in done}
         running = missing.keys() & claimed
         not_running = missing.keys() - claimed
-        missing_seconds |= missing
+        missing_seconds |= {} if outdated else missing
         sweeps.append(
             SweepStatus(
                 name=" ".join(values["sweeps"]),
@@ -63,6 +70,7 @@ def read_status(store: Store) -> StoreStatus:
                 failed=len(not_running & failed),
                 to_do=len(not_running - failed),
                 waiting=values["waiting"],
+                outdated=outdated,
             )
         )
     finished, worked, elapsed = _last_hour(store)

@@ -21,7 +21,7 @@ from typing import Any
 import torch
 
 from orch.core.errors import OrchError
-from orch.models.network import PerTrial
+from orch.models.network import Network, PerTrial
 from orch.models.stacking import NUM_TRIED
 from orch.planning.probed import NUM_PACKED, Probed
 from orch.sweeps.trial import Trial
@@ -181,6 +181,12 @@ def _check_step(training: Training, trial: Trial) -> None:
             raise Wrong(
                 f"{place}{subject_of(trial)} returns NaN or infinity {when}: check its divisions, roots and logarithms"
             )
+        is_module = isinstance(network, PerTrial)
+        if is_module and not is_training and not _ignores_what_follows(network, tokens, ends, logits):
+            raise Wrong(
+                f"{place}{subject_of(trial)} reads what follows the end of a sample, which is padding: make it causal,"
+                " or take the ends, as in forward(tokens, ends), and mask what follows them"
+            )
     network.train()
     training.advance(stop_at=1)
     state = network.member(0)
@@ -195,6 +201,15 @@ def _check_step(training: Training, trial: Trial) -> None:
                 f"{place}{subject_of(trial)} changes its tensor {name}, which is not saved with a trial: register it"
                 f" as a buffer, self.register_buffer({name.rpartition('.')[2]!r}, …)"
             )
+
+
+def _ignores_what_follows(network: Network, tokens: torch.Tensor, ends: torch.Tensor, logits: torch.Tensor) -> bool:
+    """Return whether the logits stay the same, but for rounding, if the tokens after each sample's end change."""
+    follows = torch.arange(tokens.shape[-1]) > ends.unsqueeze(-1)
+    others = torch.randint(network.vocabulary.readable, tokens.shape, generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        changed = network(torch.where(follows, others, tokens), ends)
+    return bool(torch.allclose(changed, logits, rtol=1e-3, atol=1e-4))
 
 
 def _unsaved(training: Training) -> list[tuple[str, torch.Tensor]]:

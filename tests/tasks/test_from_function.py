@@ -18,7 +18,7 @@ def test_states_may_depend_on_settings_and_the_modulus_follows_them():
     few, many = walk(size=3), walk(size=8)
     assert (few.num_classes, few.unread, few.chance) == (3, (), 1 / 3)
     assert (many.modulus, many.num_classes, len(many.unread)) == (8, 8, 8)
-    assert (walk().summary, many.summary) == ("", "size 8")
+    assert (walk().summary, many.summary) == ("size 5", "size 8")
     assert from_dict(walk, to_dict(many)) == many
     assert walk.wrapped(0, 0, size=4) == 3
     assert walk.title_of(8) == "Walk"

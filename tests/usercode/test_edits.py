@@ -14,6 +14,7 @@ from orch.cli._sweeps import read_definitions
 from orch.core.errors import OrchError
 from orch.notebook.sweep import define
 from orch.running.requests import Request, record, recorded_requests
+from orch.running.status import read_status
 from orch.store import Store
 from orch.tasks.from_function import task
 from orch.usercode import UserCode
@@ -270,3 +271,15 @@ def test_the_commands_about_an_edit_have_a_place_for_the_file_if_the_sweep_was_n
     shown = orch("plan", "my-sweep", "--store", store.uri).output
     assert "`orch discard --before-edit FILE.py --reason edited --store" in shown
     assert "`orch keep FILE.py --store" in shown
+
+
+def test_resume_continues_an_edited_sweep_with_its_newest_code_and_status_says_so(files, store):
+    earlier = Request.read([files.path], "smoke", ())
+    record(store, earlier, earlier.plan(store))
+    files.edit("mean(1)", "sum(1)", files.network)
+    newest = Request.read([files.path], "smoke", ("seed=0",))
+    record(store, newest, newest.plan(store))
+    assert earlier.code != newest.code
+    assert {request.code for request in recorded_requests(store)} == {newest.code}
+    assert {each.where: each.outdated for each in read_status(store).sweeps} == {"": True, "seed=0": False}
+    assert "outdated: the file was edited and run again since" in orch("status", "--store", store.uri).output

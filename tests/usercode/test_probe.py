@@ -306,3 +306,10 @@ def test_a_user_without_a_home_folder_has_no_cache_and_no_error(monkeypatch):
     trial = make_trial("modular_addition", "rnn")
     write_probed(trial, Probed(step_seconds=1.0, validation_seconds=1.0, tests_seconds=1.0, memory=None))
     assert read_probed(trial) is None
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("line", ["x = x.mean(1, keepdim=True).expand_as(x)", "x = x.flip(1).cumsum(1).flip(1)"])
+def test_a_model_that_reads_what_follows_the_end_is_refused(tmp_path, cache, line):
+    (problem,) = problems(write(tmp_path, line))
+    assert "model mine reads what follows the end of a sample, which is padding: make it causal" in problem
