@@ -34,6 +34,7 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "rnn": ("rnn", {}),
     "lstm": ("lstm", {}),
     "bilinear": ("bilinear", {}),
+    "mamba (1 layer)": ("mamba", {"layers": 1}),
 }
 WIDTHS = (64, 256)
 

@@ -29,6 +29,8 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "lstm": ("lstm", {}),
     "factored (256)": ("factored", {"rank": 256}),
     "bilinear": ("bilinear", {}),
+    "mamba (1 layer)": ("mamba", {"layers": 1}),
+    "transformer (1 layer)": ("transformer", {"layers": 1}),
 }
 SIZES = (1, 3, 9)
 STEPS = {64: 128, 256: 16}

@@ -157,7 +157,8 @@ def _print(found: "Plan") -> None:
         click.echo(f"sharing between these sweeps saves {counted(found.num_saved, 'trial')}")
     if found.waiting:
         click.echo(f"{found.num_waiting:,} wait for {_reasons(found.waiting)}")
-    if packs := [len(pack.trials) for pack in _packs(found)]:
+    packs = [len(pack.trials) for pack in _packs(found)]
+    if max(packs, default=1) > 1:
         click.echo(
             f"they train in {counted(len(packs), 'pack')} of up to {max(packs)} (orch sweep --pack 1 trains each alone)"
         )
