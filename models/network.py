@@ -154,6 +154,12 @@ def draw_like_torch(make: Callable[[], M], seed: int) -> M:
         return make()
 
 
+def parameters_like_torch(make: Callable[[], nn.Module], generator: torch.Generator) -> State:
+    """Return the parameters of a module that torch initialises, drawn with the seed of `generator`."""
+    module = draw_like_torch(make, generator.initial_seed())
+    return {name: parameter.detach() for name, parameter in module.named_parameters()}
+
+
 class BilinearFamily(Network):
     """Network with an embedding, a learned h_0, a bilinear recurrence (the subclass's `scan`) and a linear head."""
 

@@ -42,6 +42,10 @@ class FunctionTask(Task):
     def title_of(cls, modulus: int | None = None) -> str:
         return Task.title_of.__func__(cls, modulus if "modulus" in cls.function_settings else None)  # type: ignore[attr-defined,no-any-return]
 
+    @classmethod
+    def at_modulus(cls, modulus: int) -> Task:
+        return cls(modulus=modulus) if "modulus" in cls.function_settings else cls()
+
     def _size(self, name: str) -> int:
         return _evaluate(self.made_with[name], {each: getattr(self, each) for each in self.function_settings})
 

@@ -70,6 +70,11 @@ class Task:
     def _has_own_summary(self) -> bool:
         return type(self).summary is not Task.summary
 
+    @classmethod
+    def at_modulus(cls, modulus: int) -> "Task":
+        """Make the task with this modulus and defaults for its other settings, for listings."""
+        return cls(modulus=modulus)
+
     @property
     def slots(self) -> tuple[range, ...]:
         """Symbols that each position of the input draws from, in turn. Only the first slot counts as an input."""

@@ -20,7 +20,7 @@ from orch.models.kernel import COMPILED
 from orch.models.mamba.config import Config
 from orch.models.mamba.scan import convolve, scan
 from orch.models.network import Network as StackedNetwork
-from orch.models.network import draw_like_torch
+from orch.models.network import parameters_like_torch
 from orch.models.wrapped_module import State
 
 if TYPE_CHECKING:
@@ -39,8 +39,7 @@ class Network(StackedNetwork):
 
     @classmethod
     def fresh(cls, config: Config, vocabulary: Vocabulary, generator: torch.Generator) -> State:
-        module = draw_like_torch(lambda: _Parameters(config, vocabulary), generator.initial_seed())
-        return {name: parameter.detach() for name, parameter in module.named_parameters()}
+        return parameters_like_torch(lambda: _Parameters(config, vocabulary), generator)
 
     def forward(self, tokens_KBT: Tensor, end_KB: Tensor) -> Tensor:
         # Padding has no embedding. Any token will do, because a causal model cannot see what follows [EOI].

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from orch.models.config import Vocabulary
 from orch.models.network import Network as StackedNetwork
-from orch.models.network import State, draw_like_torch
+from orch.models.network import State, parameters_like_torch
 from orch.models.transformer.config import Config
 
 NORM_EPSILON = 1e-5
@@ -26,8 +26,7 @@ class Network(StackedNetwork):
 
     @classmethod
     def fresh(cls, config: Config, vocabulary: Vocabulary, generator: torch.Generator) -> State:
-        module = draw_like_torch(lambda: _gpt2(config, vocabulary), generator.initial_seed())
-        return {name: parameter.detach() for name, parameter in module.named_parameters()}
+        return parameters_like_torch(lambda: _gpt2(config, vocabulary), generator)
 
     def forward(self, tokens_KBT: Tensor, end_KB: Tensor) -> Tensor:
         K, B, T = tokens_KBT.shape

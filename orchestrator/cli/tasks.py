@@ -26,9 +26,7 @@ def tasks(file: str | None, modulus: int, as_json: bool) -> None:
     """
     rows: list[dict[str, Any]] = []
     for name, task_type in own_first(read_definitions(file).tasks, REGISTRY).items():
-        # A task made from a function has a modulus only if the function does.
-        has_modulus = "modulus" in getattr(task_type, "function_settings", ("modulus",))
-        task = task_type(modulus=modulus) if has_modulus else task_type()
+        task = task_type.at_modulus(modulus)
         if problems := task.problems():
             raise InvalidSettings(problems)
         target = task.fold(task.example)

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from orch.core.errors import InvalidSettings, OrchError, UnknownName
@@ -15,7 +15,7 @@ from orch.sweeps.scales import LAPTOP
 from orch.sweeps.trial import Trial
 from orch.usercode import NamedSweeps, UserCode, make_catalogue, name_sweeps
 from orch.usercode.kept import with_kept
-from orch.usercode.naming import FOLDER, recordings
+from orch.usercode.naming import FOLDER
 from orch.usercode.stored_code import code_of_trial, get_code, put_code
 
 
@@ -77,38 +77,30 @@ def record(store: Store, request: Request, plan: Plan) -> None:
     store.put_json(f"{FOLDER}/{name}.json", values)
 
 
-def recorded_requests(store: Store, names: Collection[str] = ()) -> list[Request]:
+def recorded_requests(store: Store, names: Collection[str] = (), newest_code: bool = True) -> list[Request]:
     """Return every request that was ever made on this store, or those for any of the sweeps `names`.
 
-    A sweep whose file was edited and run again has its newest recorded code in all of its requests. Recorded code is
-    run if `orch keep` was used on this store, to find what the decisions are about.
+    A sweep whose file was edited and run again has its newest recorded code in all of its requests, or, without
+    `newest_code`, in each the code that it was made with. Recorded code is run if `orch keep` was used on this store,
+    to find what the decisions are about.
     """
-    newest: dict[str, UserCode] = {}
-    for values in recordings(store):
-        for code in get_code(store, values.get("code", ()), ", ".join(values["sweeps"])):
-            newest.setdefault(code.name, code)
-    requests = _requests_as_recorded(store, names)
-    return [
-        replace(each, code=tuple(with_kept(store, newest[code.name]) for code in each.code)) if each.code else each
-        for each in requests
-    ]
-
-
-def _requests_as_recorded(store: Store, names: Collection[str] = ()) -> list[Request]:
-    """Return the recorded requests, each with the code that it was made with."""
-    records = store.list_json(FOLDER).values()
+    records = list(store.list_json(FOLDER).values())
     known = {name for values in records for name in values["sweeps"]}
     if problems := [str(UnknownName("recorded sweep", name, known)) for name in names if name not in known]:
         raise InvalidSettings(problems)
-    found = []
-    for values in records:
-        sweeps = tuple(values["sweeps"])
-        if names and not {*names} & {*sweeps}:
-            continue
-        code = get_code(store, values.get("code", ()), ", ".join(sweeps))
-        kept = tuple(with_kept(store, each) for each in code)
-        found.append(Request(sweeps, values["scale"], tuple(values["where"]), kept))
-    return found
+    wanted = [values for values in records if not names or {*names} & {*values["sweeps"]}]
+    codes = [get_code(store, values.get("code", ()), ", ".join(values["sweeps"])) for values in wanted]
+    oldest_first = sorted(zip(wanted, codes, strict=True), key=lambda each: str(each[0].get("at", "")))
+    newest = {code.name: code for _, its_codes in oldest_first for code in its_codes}
+    return [
+        Request(
+            tuple(values["sweeps"]),
+            values["scale"],
+            tuple(values["where"]),
+            tuple(with_kept(store, newest[code.name] if newest_code else code) for code in its_codes),
+        )
+        for values, its_codes in zip(wanted, codes, strict=True)
+    ]
 
 
 def find_trial(store: Store, trial_id: str) -> Trial:
@@ -120,7 +112,7 @@ def find_trial(store: Store, trial_id: str) -> Trial:
     if trial_id in finished:
         return _finished_trial(store, trial_id)
     asked: dict[str, Trial] = {}
-    for request in _requests_as_recorded(store):
+    for request in recorded_requests(store, newest_code=False):
         asked |= {planned.trial.id: planned.trial for planned in request.plan(store).trials}
     matching = [key for key in {*asked, *finished} if key.startswith(trial_id)]
     if len(matching) != 1:

@@ -10,7 +10,7 @@ from orch.running.running_trial import RunningTrial
 from orch.store import Store
 from orch.store.drivers import DriverRecord, live_drivers
 from orch.store.failed_trials import failed_attempts, failed_trials
-from orch.usercode.naming import recordings
+from orch.usercode.naming import FOLDER
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,10 @@ def read_status(store: Store) -> StoreStatus:
     failed = failed_trials(store, done)
     sweeps: list[SweepStatus] = []
     missing_seconds: dict[str, float] = {}
-    newest: dict[str, Any] = {}
-    for values in recordings(store):
-        newest.setdefault(" ".join(values["sweeps"]), values.get("code"))
-    for values in store.list_json("sweeps").values():
+    records = list(store.list_json(FOLDER).values())
+    oldest_first = sorted(records, key=lambda values: str(values.get("at", "")))
+    newest = {" ".join(values["sweeps"]): values.get("code") for values in oldest_first}
+    for values in records:
         outdated = bool(values.get("code")) and values["code"] != newest[" ".join(values["sweeps"])]
         missing = {key: seconds for key, seconds in values["seconds"].items() if key not in done}
         running = missing.keys() & claimed
