@@ -3,7 +3,7 @@
 from orch.core.errors import StoreUnreachable
 from orch.store.crash_points import crash_point
 from orch.store.credentials import redact
-from orch.store.files import reaching
+from orch.store.files import Data, reaching
 
 
 class RemoteFiles:
@@ -26,12 +26,13 @@ class RemoteFiles:
     def _full(self, path: str) -> str:
         return f"{self._root}/{path}"
 
-    def put(self, path: str, data: bytes, kind: str = "file") -> None:
+    def put(self, path: str, data: Data, kind: str = "file") -> None:
         crash_point(f"{kind}-written")
         with reaching(self.location, "write to"):
             try:
                 with self._fs.open_output_stream(self._full(path)) as stream:
-                    stream.write(data)
+                    for piece in [data] if isinstance(data, bytes) else data:
+                        stream.write(piece)
             except FileNotFoundError as error:
                 raise OSError(str(error)) from error
         crash_point(f"{kind}-renamed")

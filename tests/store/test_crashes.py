@@ -62,7 +62,7 @@ def test_a_checkpoint_stays_the_old_one_if_its_writer_dies_while_replacing_it(tm
         pass
 
     def die(name):
-        if name == "file-written":
+        if name == "checkpoint-written":
             raise Died
 
     monkeypatch.setattr("orch.store.local_files.crash_point", die)
