@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -85,11 +85,12 @@ class CheckpointWriter:
                 self._writing = None
                 self._changed.notify_all()
 
-    def drop(self, trial_id: str) -> None:
-        """Leave out a trial. When this returns, its checkpoint is not being written and will not be."""
+    def drop(self, trial_ids: Iterable[str]) -> None:
+        """Leave out trials. When this returns, no checkpoint of theirs is being written or will be."""
+        dropped = set(trial_ids)
         with self._changed:
-            self._wanted.discard(trial_id)
-            self._changed.wait_for(lambda: self._writing != trial_id)
+            self._wanted -= dropped
+            self._changed.wait_for(lambda: self._writing not in dropped)
 
     def cancel(self) -> None:
         """Leave out all trials that are not begun, and wait for the one that is being written."""

@@ -218,6 +218,7 @@ class UnitRun:
     def _write_results(self) -> list[dict[str, Any]]:
         """Write the results of trials that have finished since the last call, and return their summaries."""
         summaries = []
+        self._writer.drop(result.trial.id for result in self._training.results[self._num_reported :])
         while self._num_reported < len(self._training.results):
             result = self._training.results[self._num_reported]
             self._num_reported += 1
@@ -229,7 +230,6 @@ class UnitRun:
             row = trial_row(result, self._provenance(trial))
             curves = curve_rows(result, self._attempts[trial.id].attempt_id)
             self._store.write_trial(row, curves)
-            self._writer.drop(trial.id)
             self._store.delete_checkpoint(trial.id)
             diverged = result.stop_reason == StopReason.DIVERGED
             self._end(trial.id, Outcome.DIVERGED if diverged else Outcome.FINISHED, step=result.steps)
