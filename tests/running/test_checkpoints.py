@@ -187,6 +187,20 @@ def test_stop_waits_for_what_is_being_written_and_then_writes_the_present_step(s
     assert slow.begun == [TRIALS[0].id, *(trial.id for trial in TRIALS)], "what would be replaced at once is left out"
 
 
+def test_an_attempt_ends_after_its_last_checkpoint_is_written(store, slow):
+    run = UnitRun(request_for(store, checkpoint_seconds=60))
+    run.advance()
+    stopping = in_a_thread(run.stop)
+    wait_for(lambda: slow.begun)
+    stopping.join(0.3)
+    assert stopping.is_alive()
+    assert outcomes(store) == []
+    slow.open()
+    stopping.join()
+    assert [saved(store, trial).step for trial in TRIALS] == [10] * 3
+    assert outcomes(store) == ["interrupted"] * 3
+
+
 def test_a_training_that_fails_leaves_no_thread_that_writes_later(store, slow, monkeypatch):
     run = UnitRun(request_for(store))
     run.advance()
