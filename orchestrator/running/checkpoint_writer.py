@@ -64,7 +64,7 @@ class CheckpointWriter:
         try:
             began = time.monotonic()
             snapshots = copied.wait()
-            waited += time.monotonic() - began  # so does the next step on a GPU
+            waited += time.monotonic() - began  # on a GPU the next step waits for the copy, too
             for snapshot in snapshots:
                 self._write_trial(snapshot)
             self._written = Written(step, time.monotonic() - started, waited + time.thread_time())
@@ -93,10 +93,15 @@ class CheckpointWriter:
             self._changed.wait_for(lambda: self._writing not in dropped)
 
     def cancel(self) -> None:
-        """Leave out all trials that are not begun, and wait for the one that is being written."""
-        with self._changed:
-            self._wanted.clear()
-        self.wait()
+        """Leave out all trials that are not begun, and wait for the one that is being written.
+
+        A checkpoint that is cut short does not count as written.
+        """
+        if self.busy:
+            with self._changed:
+                self._wanted.clear()
+            self.wait()
+            self._written = None
 
     def wait(self) -> None:
         """Wait until the checkpoint is written."""

@@ -185,6 +185,7 @@ def test_stop_waits_for_what_is_being_written_and_then_writes_the_present_step(s
         assert_same(saved(store, trial), expected.snapshot(position))
     assert outcomes(store) == ["interrupted"] * 3
     assert slow.begun == [TRIALS[0].id, *(trial.id for trial in TRIALS)], "what would be replaced at once is left out"
+    assert [event["step"] for event in events(run, store, "checkpoint written")] == [20]
 
 
 def test_an_attempt_ends_after_its_last_checkpoint_is_written(store, slow):
