@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -21,9 +22,12 @@ from orch.sweeps.trial import Trial
 from orch.tasks.sampling import Sampler, derive_seed, majority
 from orch.training.adam import StackedAdam
 from orch.training.capture import find_recorder
-from orch.training.data import training_data
+from orch.training.data import Step, training_data
 from orch.training.evaluation import EvaluationSets, evaluate, per_trial_loss
 from orch.training.static_step import StaticSteps
+
+if TYPE_CHECKING:
+    from orch.models.compiled.token_table import Gradient
 
 _LARGEST_KEPT_BYTES = 31 << 20
 
@@ -224,6 +228,15 @@ class Training:
         for member in self.members:
             member.seconds += share
 
+    def next_batch(self) -> Step:
+        """Return the batch of the coming step."""
+        return self._data.batch(self.step)
+
+    def last_losses(self) -> list[float]:
+        """Return the loss of each trial in the latest step, before its update."""
+        losses: list[float] = self._losses_KS[:, (self.step - 1) % self._losses_KS.shape[1]].tolist()
+        return losses
+
     def snapshot(self, position: int = 0) -> Snapshot:
         """Return a copy of one trial in its present state."""
         member = self.members[position]
@@ -252,13 +265,21 @@ def update(
     target_KB: Tensor,
 ) -> Tensor:
     """Update the parameters on a batch, and return the loss of each trial before that."""
+    loss_K, gradients = loss_and_gradients(network, tokens_KBT, end_KB, target_KB)
+    optimiser.update([gradients[name] for name in parameters])
+    return loss_K
+
+
+def loss_and_gradients(
+    network: Network, tokens_KBT: Tensor, end_KB: Tensor, target_KB: Tensor
+) -> "tuple[Tensor, dict[str, Gradient]]":
+    """Return the loss of each trial on a batch, and the gradients of the trained parameters by name."""
     if network.kernel == COMPILED:
-        loss_K, gradients = network.compiled_gradients(tokens_KBT, target_KB)
-        optimiser.update([gradients[name] for name in parameters])
-    else:
-        loss_K = per_trial_loss(network(tokens_KBT, end_KB), target_KB).mean(1)
-        optimiser.update(torch.autograd.grad(loss_K.sum(), list(parameters.values())))
-    return loss_K.detach()
+        return network.compiled_gradients(tokens_KBT, target_KB)
+    loss_K = per_trial_loss(network(tokens_KBT, end_KB), target_KB).mean(1)
+    names = network.trained_names
+    gradients = torch.autograd.grad(loss_K.sum(), [network[name] for name in names])
+    return loss_K.detach(), dict(zip(names, gradients, strict=True))
 
 
 def _initial_snapshot(trial: Trial, kernel: str) -> Snapshot:
