@@ -1,4 +1,4 @@
-"""Times of training steps in packs of several sizes: how far they are from their floor, and a record for `orch plan`."""
+"""Times of training steps, alone and in packs: how far they are from their floor, and a record for `orch plan`."""
 
 import functools
 import statistics
@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from orch.core.counted import counted
 from orch.models.kernel import COMPILED
 from orch.models.network import PerTrial
 from orch.models.stacking import NUM_TRIED, Calls
@@ -14,7 +15,7 @@ from orch.planning.estimate import rate_key, step_seconds
 from orch.planning.pack_size import PACES, memory, stacks_exactly
 from orch.running import provenance
 from orch.running.doctor.examined_trials import LONGEST, pack_of, published
-from orch.running.doctor.floor import DeviceRates, Floor
+from orch.running.doctor.floor import DeviceRates, Floor, now
 from orch.store import Store
 from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
 from orch.sweeps.trial import Trial
@@ -42,17 +43,21 @@ class Timing:
     def measure(self, name: str) -> str:
         """Time a model at its published size, and return how far its steps are from their floor."""
         trial = published(name, self._definitions)
-        told = []
+        told, alone = list[str](), 0.0
         for size in pack_sizes(trial, self._device):
             try:
                 seconds, floor = self._measure_pack(trial, size)
             except torch.OutOfMemoryError:
-                told.append(f"packs of {size}: too large for this device")
+                told.append(f"pack of {size}: too large for the device's memory")
                 break
-            if size == 1:
-                self._ratios[rate_key(trial.model)] = seconds / step_seconds(trial, _kind(self._device))
             self._packs.setdefault(rate_key(trial.model), {})[str(size)] = seconds
-            told.append(f"{'' if size == 1 else f'pack of {size}: '}{describe(seconds, floor)}")
+            if size == 1:
+                alone = seconds
+                self._ratios[rate_key(trial.model)] = seconds / step_seconds(trial, _kind(self._device))
+                told.append(describe(seconds, floor))
+            else:
+                gain = f"{size * alone / seconds:.2g}× the trials a second"
+                told.append(f"pack of {size}: {gain}, {seconds / floor.seconds:.1f}× its floor")
         return "; ".join(told)
 
     def _measure_pack(self, trial: Trial, size: int) -> tuple[float, Floor]:
@@ -70,11 +75,9 @@ class Timing:
         store = Store.open(self._store_uri)
         path = f"rates/{''.join(letter if letter.isalnum() else '-' for letter in place['device'].lower())}.json"
         known: dict[str, Any] = store.get_json(path) or {}
-        ratios, packs = (
-            {**known.get(key, {}), **new} for key, new in (("ratios", self._ratios), ("packs", self._packs))
-        )
+        ratios, packs = known.get("ratios", {}) | self._ratios, known.get("packs", {}) | self._packs
         store.put_json(path, {"device": place["device"], "host": place["host"], "ratios": ratios, "packs": packs})
-        return f"{len(self._packs)} of {len(packs)} models in {path} of the store, for orch plan"
+        return f"the times of {counted(len(self._packs), 'model')} are in {path} of the store, for orch plan"
 
 
 def pack_sizes(trial: Trial, device: str) -> list[int]:
@@ -104,20 +107,14 @@ def seconds_per_step(training: Training, seconds: float) -> float:
     num_steps, turns = 1, list[float]()
     until = time.monotonic() + seconds
     while (len(turns) < 3 or time.monotonic() < until) and training.step + num_steps < LONGEST:
-        started = _now(training.device)
+        started = now(training.device.type)
         training.advance(stop_at=training.step + num_steps)
-        taken = _now(training.device) - started
+        taken = now(training.device.type) - started
         if taken < SHORTEST_TURN / 2:
             num_steps, turns = 2 * num_steps, []
         else:
             turns.append(taken / num_steps)
     return statistics.median(turns or [taken / num_steps])
-
-
-def _now(device: torch.device) -> float:
-    if device.type != "cpu":
-        torch.cuda.synchronize()
-    return time.perf_counter()
 
 
 def count_launches(training: Training) -> int:
@@ -127,7 +124,7 @@ def count_launches(training: Training) -> int:
         return 0
     with Calls() as calls:
         training.advance(stop_at=training.step + 1)
-    return calls.num_calls
+    return int(calls.num_calls)
 
 
 def describe(seconds: float, floor: Floor) -> str:
