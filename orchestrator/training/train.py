@@ -9,7 +9,6 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -23,11 +22,9 @@ from orch.tasks.sampling import Sampler, derive_seed, majority
 from orch.training.adam import StackedAdam
 from orch.training.capture import find_recorder
 from orch.training.data import Step, training_data
-from orch.training.evaluation import EvaluationSets, evaluate, per_trial_loss
+from orch.training.evaluation import EvaluationSets, evaluate
+from orch.training.gradients import loss_and_gradients
 from orch.training.static_step import StaticSteps
-
-if TYPE_CHECKING:
-    from orch.models.compiled.token_table import Gradient
 
 _LARGEST_KEPT_BYTES = 31 << 20
 
@@ -268,18 +265,6 @@ def update(
     loss_K, gradients = loss_and_gradients(network, tokens_KBT, end_KB, target_KB)
     optimiser.update([gradients[name] for name in parameters])
     return loss_K
-
-
-def loss_and_gradients(
-    network: Network, tokens_KBT: Tensor, end_KB: Tensor, target_KB: Tensor
-) -> "tuple[Tensor, dict[str, Gradient]]":
-    """Return the loss of each trial on a batch, and the gradients of the trained parameters by name."""
-    if network.kernel == COMPILED:
-        return network.compiled_gradients(tokens_KBT, target_KB)
-    loss_K = per_trial_loss(network(tokens_KBT, end_KB), target_KB).mean(1)
-    names = network.trained_names
-    gradients = torch.autograd.grad(loss_K.sum(), [network[name] for name in names])
-    return loss_K.detach(), dict(zip(names, gradients, strict=True))
 
 
 def _initial_snapshot(trial: Trial, kernel: str) -> Snapshot:

@@ -177,7 +177,7 @@ def pretended_gpu(monkeypatch):
 
 
 @pytest.mark.usefixtures("pretended_gpu")
-def test_cuda_packages_that_compute_the_same_pass_and_wrong_ones_fail(packages):
+def test_cuda_packages_that_compute_the_same_pass(packages):
     packages(mamba_ssm="", causal_conv1d=CONVOLUTION.format(factor=1))
     assert mamba_kernels.check_mamba_kernels("cuda").startswith("within ")
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from orch.models.network import Network, PerTrial
 from orch.running.doctor.agreement import Computed
 from orch.running.doctor.rounding import Rounding, find_scales, size
-from orch.training.train import loss_and_gradients
+from orch.training.gradients import loss_and_gradients
 
 _CHANGE = 1e-7
 """Relative change of the weights by which the condition of gradients is measured."""
