@@ -49,7 +49,8 @@ class Healthy(TorchDispatchMode):
 
     def _change(self, tensors: list[Any]) -> None:
         for tensor in tensors:
-            if isinstance(tensor, Tensor) and tensor.dtype == torch.float32:
+            # Single numbers are left alone: Adam counts steps in one, and every device counts exactly.
+            if isinstance(tensor, Tensor) and tensor.dtype == torch.float32 and tensor.dim() > 0:
                 self.num_changed += 1
                 noise = torch.rand(tensor.shape, generator=self._generator).mul_(2).sub_(1)
                 tensor.detach().mul_(noise.mul_(ULPS * 2.0**-23).add_(1))

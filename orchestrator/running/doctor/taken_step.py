@@ -13,7 +13,7 @@ from orch.training.train import Snapshot, Training
 ROUNDING_OF_MOMENTS = 1e-4
 """Relative error that rounding may make in Adam's second moments. Some implementations compute 1 - 0.999 in single
 precision, which is off by 1.3e-5."""
-ROUNDING_OF_UPDATE = 16 * UNIT_ROUNDOFF
+ROUNDING_OF_UPDATE = 32 * UNIT_ROUNDOFF
 """Error that rounding may make in an update of Adam, which is some ten operations, relative to weight and change."""
 
 
