@@ -57,7 +57,7 @@ class Timing:
                 told.append(describe(seconds, floor))
             else:
                 gain = f"{size * alone / seconds:.2g}× the trials a second"
-                told.append(f"pack of {size}: {gain}, {seconds / floor.seconds:.1f}× its floor")
+                told.append(f"pack of {size}: {seconds * 1e3:.3g} ms, {gain}, {seconds / floor.seconds:.1f}× its floor")
         return "; ".join(told)
 
     def _measure_pack(self, trial: Trial, size: int) -> tuple[float, Floor]:
