@@ -21,8 +21,9 @@ from orch.sweeps.trial import Trial
 from orch.tasks.sampling import Sampler, derive_seed, majority
 from orch.training.adam import StackedAdam
 from orch.training.capture import find_recorder
-from orch.training.data import training_data
-from orch.training.evaluation import EvaluationSets, evaluate, per_trial_loss
+from orch.training.data import Step, training_data
+from orch.training.evaluation import EvaluationSets, evaluate
+from orch.training.gradients import loss_and_gradients
 from orch.training.static_step import StaticSteps
 
 _LARGEST_KEPT_BYTES = 31 << 20
@@ -232,6 +233,15 @@ class Training:
         for member in self.members:
             member.seconds += share
 
+    def next_batch(self) -> Step:
+        """Return the batch of the coming step."""
+        return self._data.batch(self.step)
+
+    def last_losses(self) -> list[float]:
+        """Return the loss of each trial in the latest step, before its update."""
+        losses: list[float] = self._losses_KS[:, (self.step - 1) % self._losses_KS.shape[1]].tolist()
+        return losses
+
     def snapshot(self, position: int = 0) -> Snapshot:
         """Return a copy of one trial in its present state."""
         return self.view(position).map_tensors(lambda kind, name, tensor: tensor.clone())
@@ -264,13 +274,9 @@ def update(
     target_KB: Tensor,
 ) -> Tensor:
     """Update the parameters on a batch, and return the loss of each trial before that."""
-    if network.kernel == COMPILED:
-        loss_K, gradients = network.compiled_gradients(tokens_KBT, target_KB)
-        optimiser.update([gradients[name] for name in parameters])
-    else:
-        loss_K = per_trial_loss(network(tokens_KBT, end_KB), target_KB).mean(1)
-        optimiser.update(torch.autograd.grad(loss_K.sum(), list(parameters.values())))
-    return loss_K.detach()
+    loss_K, gradients = loss_and_gradients(network, tokens_KBT, end_KB, target_KB)
+    optimiser.update([gradients[name] for name in parameters])
+    return loss_K
 
 
 def _initial_snapshot(trial: Trial, kernel: str) -> Snapshot:

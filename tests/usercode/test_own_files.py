@@ -89,7 +89,13 @@ def test_doctor_checks_the_models_of_a_file_and_plans_use_their_rates(files, tmp
     store, catalogue = Store.open(tmp_path / "runs"), name_sweeps([files.path]).catalogue
     found = {each.check: each for each in examine(store.uri, "cpu", 0.05, names=("averaging",), definitions=catalogue)}
     assert {name for name, each in found.items() if each.state is not CheckState.PASS} == set()
-    assert {"averaging: outputs and gradients", "averaging: pack and checkpoint", "rates"} <= found.keys()
+    assert {
+        "averaging: gradients",
+        "averaging: pack",
+        "averaging: checkpoint",
+        "averaging: speed",
+        "rates",
+    } <= found.keys()
 
     def basis_of(model):
         plan = Request.read([files.path], "smoke", [f"model={model}"]).plan(store)
