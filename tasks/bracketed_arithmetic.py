@@ -12,8 +12,8 @@ OPERATORS = ("+", "-", "+(", "-(", ")+", ")-")
 class BracketedArithmetic(Task):
     """Symbols 0..m-1 are the integers; the six after them are + and -, alone or with a bracket beside them.
 
-    Brackets that are still open at the end are closed there. A bracket that would be nested deeper than `depth`, or that
-    closes nothing, is void: its operator counts, the bracket does not.
+    Brackets that are still open at the end are closed there. A bracket that would be nested deeper than `depth`, or
+    that closes nothing, is void: its operator counts, the bracket does not.
 
     3 - (4 + 1) = -2 and 3 - (4 + 1) + 4 = 2 modulo 5; the last bracket of 2) - 1 closes nothing:
 
@@ -26,8 +26,9 @@ class BracketedArithmetic(Task):
     1
 
     Delétang et al., 2023, "Neural Networks and the Chomsky Hierarchy", have brackets of any depth, which no finite
-    automaton can track, write them as tokens of their own, and allow a minus before a number. Like there, the modulus is
-    5 and there is no product. The state is the value, the signs of the open brackets, and the sign of the next number.
+    automaton can track, write them as tokens of their own, and allow a minus before a number. Like there, the
+    modulus is 5 and there is no product. The state is the value, the signs of the open brackets, and
+    the sign of the next number.
     """
 
     name = "bracketed_arithmetic"

@@ -1,4 +1,4 @@
-"""Even pairs: whether the neighbours that differ are even in number, which is whether the first and last symbol agree."""
+"""Even pairs: whether the number of neighbours that differ is even, so whether the first and last symbol agree."""
 
 from dataclasses import dataclass
 

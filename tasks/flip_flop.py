@@ -17,9 +17,9 @@ class FlipFlop(Task):
     >>> task.fold([1, IGNORE, 0, IGNORE])
     0
 
-    Liu et al., 2023, "Transformers Learn Shortcuts to Automata", where m is 2. The language of Liu et al., 2023, "Exposing
-    Attention Glitches with Flip-Flop Language Modeling", writes each symbol as two tokens and reads at many places; here
-    the end of the sequence is the only place that is read.
+    Liu et al., 2023, "Transformers Learn Shortcuts to Automata", where m is 2. The language of Liu et al., 2023,
+    "Exposing Attention Glitches with Flip-Flop Language Modeling", writes each symbol as two tokens and reads at many
+    places; here the end of the sequence is the only place that is read.
     """
 
     name = "flip_flop"

@@ -22,8 +22,8 @@ class WordProblem(FixedSizeTask):
     | `H3` | Heisenberg: unitriangular 3 x 3 matrices modulo 3 | 27 |
     | `A4xZ5` | direct product | 60 |
 
-    The number of `D8` is its order, as in Liu et al., 2023, "Transformers Learn Shortcuts to Automata", and not the number
-    of corners; the task `dihedral` counts corners (`--modulus 4`). Groups have at most 1,000 elements.
+    The number of `D8` is its order, as in Liu et al., 2023, "Transformers Learn Shortcuts to Automata", and not the
+    number of corners; the task `dihedral` counts corners (`--modulus 4`). Groups have at most 1,000 elements.
 
     After a colon stands which elements are inputs: all of them if nothing is said; `generators` (a small set); for S
     also `swaps` (of any two) and `adjacent` (of neighbours), for A `cycles` (of three), for D `reflections`. With all

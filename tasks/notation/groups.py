@@ -157,7 +157,7 @@ def _quaternion(size: int) -> Group:
 
 
 def _heisenberg(size: int) -> Group:
-    """Return the upper triangular 3 x 3 matrices with ones on the diagonal, modulo `size`: a, b above it, c in the corner."""
+    """Return the 3 x 3 matrices with ones on the diagonal, a and b above it and c in the corner, modulo `size`."""
 
     def times(x: tuple[int, int, int], y: tuple[int, int, int]) -> tuple[int, int, int]:
         return (x[0] + y[0]) % size, (x[1] + y[1]) % size, (x[2] + y[2] + x[0] * y[1]) % size
