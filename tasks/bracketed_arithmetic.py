@@ -12,7 +12,7 @@ OPERATORS = ("+", "-", "+(", "-(", ")+", ")-")
 class BracketedArithmetic(Task):
     """Symbols 0..m-1 are the integers; the six after them are + and -, alone or with a bracket beside them.
 
-    Brackets that are still open at the end are closed there. A bracket that would be nested deeper than `depth`, or
+    Brackets that are still open at the end are closed there. A bracket that would be nested deeper than `nesting`, or
     that closes nothing, is void: its operator counts, the bracket does not.
 
     3 - (4 + 1) = -2 and 3 - (4 + 1) + 4 = 2 modulo 5; the last bracket of 2) - 1 closes nothing:
@@ -36,7 +36,7 @@ class BracketedArithmetic(Task):
     title = "Arithmetic with brackets"
     modulus_titles = {None: "Arithmetic with brackets modulo {}"}
 
-    depth: int = setting(2, "brackets that are open at once, at most")
+    nesting: int = setting(2, "brackets that are open at once, at most")
 
     @property
     def slots(self) -> tuple[range, ...]:
@@ -55,7 +55,7 @@ class BracketedArithmetic(Task):
             brackets = brackets[:-1]
         outside = brackets[-1] if brackets else 1
         sign = -outside if "-" in operator else outside
-        if operator.endswith("(") and len(brackets) < self.depth:
+        if operator.endswith("(") and len(brackets) < self.nesting:
             brackets = (*brackets, sign)
         return value, brackets, sign
 
@@ -74,6 +74,6 @@ class BracketedArithmetic(Task):
 
     def problems(self) -> list[str]:
         found = Task.problems(self)
-        if not 0 <= self.depth <= 6:
-            found.append(f"depth {self.depth} is not possible: use 0 to 6")
+        if not 0 <= self.nesting <= 6:
+            found.append(f"nesting {self.nesting} is not possible: use 0 to 6")
         return found
