@@ -74,7 +74,7 @@ class Generated:
 
     def _add(self, generator: Transformation) -> None:
         self.generators.append(generator)
-        queue = []
+        queue: list[Transformation] = []
         for element in list(self.elements):
             self._see(compose(element, generator), queue)
         for element in queue:

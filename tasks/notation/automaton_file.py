@@ -1,6 +1,7 @@
 """Tables of automata in CSV or JSON: rows are states, columns are symbols, entries are next states."""
 
 import csv
+import difflib
 import io
 import json
 from collections.abc import Sequence
@@ -12,6 +13,8 @@ from orch.tasks.notation.moore_machine import NamedMachine, canonical_machine, c
 
 SUFFIXES = (".csv", ".json")
 MOST_BYTES = 1_000_000
+LONGEST_NAME = 40
+_MOST_LISTED = 12
 _TRUE, _FALSE = {"1", "true", "yes"}, {"0", "false", "no", ""}
 _KEYS = ("next", "symbols", "states", "initial", "output", "accepting")
 
@@ -51,19 +54,25 @@ def _named(
     initial: int = 0,
 ) -> NamedMachine:
     check_size(len(states), len(symbols), called)
-    problems = [
-        f"{called} names the {kind} {name!r} twice: rename one"
-        for kind, names in (("state", states), ("symbol", symbols))
-        for name in dict.fromkeys(name for name in names if names.count(name) > 1)
-    ]
-    if problems:
-        raise InvalidSettings(problems)
     told = list(states if outputs is None else outputs)
+    for kind, names in (("state", states), ("symbol", symbols)):
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise InvalidSettings([f"{called} names the {kind} {twice[0]!r} twice: rename one"])
+    if long := [name for name in (*states, *symbols, *told) if len(name) > LONGEST_NAME]:
+        raise InvalidSettings(
+            [f"{called} has the name {long[0][:20]}… of {len(long[0])} characters: use {LONGEST_NAME}"]
+        )
     machine, originals = canonical_machine(next_state, told, initial)
     if max(machine.output) == 0:
         raise InvalidSettings([f"{called} has one class that inputs can reach, which leaves nothing to track: use two"])
     names = dict(zip(machine.output, (told[state] for state in originals), strict=True))
     return NamedMachine(machine, tuple(symbols), tuple(names[each] for each in range(len(names))))
+
+
+def _unknown(cell: str, states: Sequence[str]) -> str:
+    """Return the sentence that there is no such state, with the nearest one, or with some of many."""
+    nearest = difflib.get_close_matches(cell, states, n=1) or states[:_MOST_LISTED]
+    return str(UnknownName("state", cell[:LONGEST_NAME], nearest))
 
 
 def _from_csv(text: str, called: str) -> NamedMachine:
@@ -72,12 +81,37 @@ def _from_csv(text: str, called: str) -> NamedMachine:
     If all cells are whole numbers there is no header, and rows are numbered from 0. With a header, the first column
     names the states if it is headed `state` or not at all. A last column `output` or `accepting` gives the classes.
     """
+    rows = _csv_rows(text, called)
+    plain = all(cell.isdecimal() for _, row in rows for cell in row)
+    header = [str(column) for column in range(len(rows[0][1]))] if plain else rows.pop(0)[1]
+    if not rows:
+        raise InvalidSettings([f"{called} has a header and no states: add a row of next states for each state"])
+    named = header[0].lower() in ("", "state")
+    kind = header[-1].lower()
+    columns = range(int(named), len(header) - (kind in ("output", "accepting")))
+    symbols = [header[column] for column in columns]
+    if not symbols or "" in symbols:
+        raise InvalidSettings([f"{called} has a column without a name, or no symbols: name each in the first row"])
+    states = [row[0] if named else str(number) for number, (_, row) in enumerate(rows)]
+    check_size(len(states), len(symbols), called)
+    index = {state: number for number, state in enumerate(states)}
+    for line, row in rows:
+        for column in columns:
+            if row[column] not in index:
+                place = f"{called}, row {line}, column {header[column]}"
+                raise InvalidSettings([f"{place}: {_unknown(row[column], states)}"])
+    next_state = [[index[row[column]] for column in columns] for _, row in rows]
+    outputs = None
+    if len(columns) < len(header) - int(named):
+        outputs = [_output(row[-1], kind, f"{called}, row {line}, column {header[-1]}") for line, row in rows]
+    return _named(states, symbols, next_state, outputs, called)
+
+
+def _csv_rows(text: str, called: str) -> list[tuple[int, list[str]]]:
+    """Return the rows that are not empty, each with its line, or raise an error if they have different lengths."""
     try:
-        rows = [
-            (line, [cell.strip() for cell in row])
-            for line, row in enumerate(csv.reader(io.StringIO(text), strict=True), 1)
-            if any(cell.strip() for cell in row)
-        ]
+        read = enumerate(csv.reader(io.StringIO(text), strict=True), 1)
+        rows = [(line, [cell.strip() for cell in row]) for line, row in read if any(map(str.strip, row))]
     except csv.Error as error:
         raise InvalidSettings([f"{called} is not valid CSV ({error}): fix the file"]) from None
     if not rows:
@@ -85,44 +119,17 @@ def _from_csv(text: str, called: str) -> NamedMachine:
     width = len(rows[0][1])
     for line, row in rows:
         if len(row) != width:
-            raise InvalidSettings(
-                [f"{called}, row {line} has {len(row)} cells, but the first row {width}: make them equal"]
-            )
-    plain = all(cell.isdecimal() for _, row in rows for cell in row)
-    header = [] if plain else rows.pop(0)[1]
-    if not rows:
-        raise InvalidSettings([f"{called} has a header and no states: add a row of next states for each state"])
-    named = bool(header) and header[0].lower() in ("", "state")
-    last = header[-1].lower() if header else ""
-    outputs = last in ("output", "accepting")
-    columns = range(int(named), width - int(outputs))
-    symbols = [header[column] if header else str(column) for column in columns]
-    if not symbols or "" in symbols:
-        raise InvalidSettings(
-            [f"{called} has a column without a name, or no symbols: name each symbol in the first row"]
-        )
-    states = [row[0] if named else str(number) for number, (_, row) in enumerate(rows)]
-    check_size(len(states), len(symbols), called)
-    index = {state: number for number, state in enumerate(states)}
-    next_state = []
-    for line, row in rows:
-        for column in columns:
-            if row[column] not in index:
-                place = f"{called}, row {line}, column {symbols[column - int(named)]}"
-                raise InvalidSettings([f"{place}: {UnknownName('state', row[column], states)}"])
-        next_state.append([index[row[column]] for column in columns])
-    told = None
-    if outputs:
-        told = [row[-1] for _, row in rows]
-        for place, (line, _) in enumerate(rows):
-            if last == "accepting":
-                told[place] = _accepting(told[place], f"{called}, row {line}, column {header[-1]}")
-            elif not told[place]:
-                raise InvalidSettings([f"{called}, row {line}, column {header[-1]} is empty: write the state's output"])
-    return _named(states, symbols, next_state, told, called)
+            found = f"{called}, row {line} has {len(row)} cells, but the first row {width}"
+            raise InvalidSettings([f"{found}: make them equal"])
+    return rows
 
 
-def _accepting(cell: str, place: str) -> str:
+def _output(cell: str, kind: str, place: str) -> str:
+    """Return the class of a state, from a column of outputs or of what is accepted."""
+    if kind == "output":
+        if not cell:
+            raise InvalidSettings([f"{place} is empty: write the state's output"])
+        return cell
     if cell.lower() not in _TRUE | _FALSE:
         raise InvalidSettings([f"{place}: {cell!r} is neither yes nor no: write 1 or 0"])
     return "accept" if cell.lower() in _TRUE else "reject"
@@ -176,7 +183,7 @@ def _state(cell: Any, index: dict[str, int], place: str) -> int:
         return index[name]
     if isinstance(cell, int) and not isinstance(cell, bool) and 0 <= cell < len(index):
         return cell
-    raise InvalidSettings([f"{place}: {UnknownName('state', str(cell)[:40], index)}"])
+    raise InvalidSettings([f"{place}: {_unknown(str(cell), list(index))}"])
 
 
 def _texts(given: Any, count: int, key: str, called: str) -> list[str]:
