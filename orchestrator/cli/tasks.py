@@ -30,7 +30,7 @@ class TaskCommand(SettingsCommand):
 @click.argument("names", nargs=-1, metavar="[FILE.py] [TASK]", shell_complete=complete_tasks)
 @json_option
 def tasks(names: tuple[str, ...], as_json: bool, **options: Any) -> None:
-    """List the tasks, each with an example, or show the algebra of one.
+    """List the tasks, or show the algebra of one.
 
     The algebra is that of the smallest automaton with the same targets: the size of its transition monoid, whether that
     is a group, commutative, solvable or aperiodic, and what theory then says of each family of models. With a file of
