@@ -44,8 +44,8 @@ class Algebra:
     """None also for a monoid that is no group."""
     derived_length: int | None
     """Length of the derived series: 1 for a commutative group. None also for what is no solvable group."""
-    exponent: int | None
-    """The least number of times that takes every element of its subgroups to their identity."""
+    exponent: int
+    """The least number of times that takes every element of its subgroups, as far as enumerated, to their identity."""
     largest_subgroup: int | None
     """Most elements of a subgroup."""
     only_resets: bool
@@ -77,7 +77,7 @@ def analyse(task: Task, limit: int | None = None) -> Algebra:
         is_solvable=True if is_commutative else _solvable(subgroups, complete),
         is_nilpotent=series_length(chosen, num_states, central=True) is not None if is_known_group else None,
         derived_length=series_length(chosen, num_states) if is_known_group else None,
-        exponent=math.lcm(*lengths) if complete else None,
+        exponent=math.lcm(*lengths),
         largest_subgroup=max(map(len, subgroups.values())) if complete else None,
         only_resets=all(len(set(each)) == 1 or each == tuple(range(num_states)) for each in inputs),
         num_swaps=max(map(num_swaps, inputs)) if is_group else None,

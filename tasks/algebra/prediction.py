@@ -129,12 +129,12 @@ def _diagonal(algebra: Algebra, family: Family) -> Prediction:
 
 
 def _signed(algebra: Algebra) -> Prediction:
-    if algebra.exponent is None:
-        return _unknown(algebra, GRAZZI)
     if algebra.exponent & (algebra.exponent - 1):
         prime = next(each for each in range(3, algebra.exponent + 1, 2) if algebra.exponent % each == 0)
         reason = f"the task counts modulo {prime}, and real eigenvalues count only modulo powers of 2"
         return Prediction(Verdict.CANNOT, reason, GRAZZI)
+    if algebra.num_elements is None:
+        return _unknown(algebra, GRAZZI)
     reason = "all groups in the monoid have orders that are powers of 2: layers of signs and resets make it up"
     layers = 1 if algebra.is_group and algebra.exponent == 2 else None
     return Prediction(Verdict.CAN, reason, f"{KROHN_RHODES}; {GRAZZI}", layers)
@@ -144,9 +144,7 @@ def _reflections(algebra: Algebra, layers: int | None, reflections: int | None) 
     if algebra.is_group:
         assert algebra.num_swaps is not None
         if reflections is None or reflections >= algebra.num_swaps:
-            reason = (
-                f"each input is a product of at most {algebra.num_swaps} swaps of two states, which are reflections"
-            )
+            reason = f"a swap of two states is a reflection, and n = {algebra.num_swaps} swaps make up each input"
             return Prediction(Verdict.CAN, reason, GRAZZI, 1)
         if layers is None or layers >= 4:
             reason = "a group of permutations needs no more than 4 layers, even with one reflection at a time"

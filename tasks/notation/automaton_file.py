@@ -65,8 +65,8 @@ def _named(
     machine, originals = canonical_machine(next_state, told, initial)
     if max(machine.output) == 0:
         raise InvalidSettings([f"{called} has one class that inputs can reach, which leaves nothing to track: use two"])
-    names = dict(zip(machine.output, (told[state] for state in originals), strict=True))
-    return NamedMachine(machine, tuple(symbols), tuple(names[each] for each in range(len(names))))
+    name_of = dict(zip(machine.output, (told[state] for state in originals), strict=True))
+    return NamedMachine(machine, tuple(symbols), tuple(name_of[each] for each in range(len(name_of))))
 
 
 def _unknown(cell: str, states: Sequence[str]) -> str:
