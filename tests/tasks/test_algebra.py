@@ -198,11 +198,12 @@ def test_a_monoid_beyond_the_limit_says_so_and_still_what_is_certain():
     found = analyse(StateMachine(modulus=10), limit=2000)
     assert (found.num_elements, found.limit) == (None, 2000)
     assert (found.is_group, found.is_commutative, found.is_aperiodic) == (False, False, False)
-    assert (found.exponent, found.derived_length, found.largest_subgroup) == (None, None, None)
+    assert (found.derived_length, found.largest_subgroup) == (None, None)
     counting = analyse(WordProblem(group="Z60"), limit=10)
     assert (counting.num_elements, counting.is_commutative, counting.is_solvable) == (None, True, True)
     assert predict(counting, Family.COMPLEX_DIAGONAL).verdict is CAN
-    assert predict(counting, Family.SIGNED_DIAGONAL).verdict is DEPENDS
+    assert predict(counting, Family.SIGNED_DIAGONAL).verdict is CANNOT, "a cycle of 60 was found"
+    assert predict(analyse(WordProblem(group="Z8"), limit=3), Family.SIGNED_DIAGONAL).verdict is DEPENDS
     assert analyse(WordProblem(group="S5:generators"), limit=100).is_solvable is not True
 
 
