@@ -1,12 +1,17 @@
 """Tables of automata that a sweep file names: they travel with its code, and their entries identify its trials."""
 
+from pathlib import Path
+
 import pytest
 
 from orch.core.errors import InvalidSettings
 from orch.sweeps.expansion import expand
-from orch.sweeps.scales import SMOKE
+from orch.sweeps.grid import grid
+from orch.sweeps.scales import LAPTOP, SMOKE
 from orch.sweeps.selection import Results
+from orch.tasks.automaton import Automaton
 from orch.usercode import UserCode, make_catalogue, name_sweeps
+from orch.usercode.live_code import live_code
 
 STUDY = """
 import orch
@@ -83,3 +88,28 @@ def test_a_bad_table_of_a_sweep_file_is_named_with_its_place(study):
     table.unlink()
     with pytest.raises(InvalidSettings, match=r"there is no file .*door\.csv: check the name and the folder"):
         name_sweeps([str(study)])
+
+
+def test_an_automaton_of_a_notebook_becomes_code_that_needs_no_file(study, monkeypatch):
+    monkeypatch.chdir(study.parent)
+    task = Automaton(table="tables/door.csv")
+    code = live_code("doors", "Doors", grid(models=["rnn"], tasks=[task], seeds=1, learning_rates=1e-3))
+    (study.parent / "tables" / "door.csv").unlink()
+    (trial,) = [
+        each.trial for each in expand(["doors"], SMOKE, Results.none(), make_catalogue((code,))).trials.values()
+    ]
+    assert (trial.task, trial.task.called, trial.task.class_names) == (task, "door", ("open", "shut"))
+
+
+def test_the_study_of_an_automaton_in_examples_has_five_models():
+    example = Path(__file__).parents[2] / "examples" / "automaton_study.py"
+    named = name_sweeps([str(example)])
+    trials = [each.trial for each in expand(named.names, LAPTOP, Results.none(), named.catalogue).trials.values()]
+    assert (len(trials), len({trial.model.name for trial in trials})) == (20, 5)
+    assert {trial.task.summary for trial in trials} == {"vending #3f2a"}
+    task = trials[0].task
+    number = {task.spell(symbol): symbol for symbol in range(task.num_symbols)}
+    words = {"nickel dime": "15", "dime dime": "0", "nickel dime dime": "5", "dime refund nickel": "5"}
+    for word, cents in words.items():
+        target = task.fold([number[each] for each in word.split()])
+        assert task.unread[target - task.num_readable] == cents
