@@ -55,8 +55,10 @@ class Automaton(FixedSizeTask):
         elif self.table.lower().endswith(SUFFIXES):
             path = Path(self.table)
             self._keep(parse_table(read_file(path), path.name), path.stem)
-        else:
+        elif "\n" in self.table or "{" in self.table:
             self._keep(_read_text(self.table), "")
+        else:
+            raise InvalidSettings([f"table {self.table!r} is no table: name a file that ends in .csv or .json"])
         FixedSizeTask.__post_init__(self)
 
     def _keep(self, found: NamedMachine, called: str) -> None:

@@ -96,6 +96,19 @@ def test_tasks_shows_the_algebra_of_a_task_with_its_settings():
     assert "the monoid has more than 100,000 elements" in large
 
 
+def test_train_reads_the_table_of_an_automaton_from_a_file(tmp_path):
+    (tmp_path / "parity.csv").write_text("0,1\n1,0\n")
+    asked = ["train", "--model", "rnn", "--task", "automaton", *QUICK, "--json"]
+    trials = [
+        json.loads(orch(*asked, *given).stdout)["trial"]
+        for given in (["--table", str(tmp_path / "parity.csv")], ["--table", '{"next": [[0, 1], [1, 0]]}'])
+    ]
+    assert [trial["task"]["table"] for trial in trials] == ['{"next":[[0,1],[1,0]]}'] * 2
+    assert trials[0]["task"]["called"] == "parity"
+    bad = orch(*asked, "--table", str(tmp_path / "absent.csv"), expect=2).stderr
+    assert bad.startswith("error: there is no file ")
+
+
 def test_tasks_refuses_what_cannot_be_shown():
     assert "did you mean 'group'?" in orch("tasks", "groups", expect=2).stderr
     assert "name the task too" in orch("tasks", "--group", "S5", expect=2).stderr

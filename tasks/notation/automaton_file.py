@@ -58,6 +58,8 @@ def _named(
     for kind, names in (("state", states), ("symbol", symbols)):
         if twice := [name for name in names if names.count(name) > 1]:
             raise InvalidSettings([f"{called} names the {kind} {twice[0]!r} twice: rename one"])
+    if hidden := [name for name in (*states, *symbols, *told) if not name.isprintable()]:
+        raise InvalidSettings([f"{called} has a control character in the name {hidden[0][:20]!r}: remove it"])
     if long := [name for name in (*states, *symbols, *told) if len(name) > LONGEST_NAME]:
         raise InvalidSettings(
             [f"{called} has the name {long[0][:20]}… of {len(long[0])} characters: use {LONGEST_NAME}"]
@@ -71,8 +73,9 @@ def _named(
 
 def _unknown(cell: str, states: Sequence[str]) -> str:
     """Return the sentence that there is no such state, with the nearest one, or with some of many."""
-    nearest = difflib.get_close_matches(cell, states, n=1) or states[:_MOST_LISTED]
-    return str(UnknownName("state", cell[:LONGEST_NAME], nearest))
+    name = cell[:LONGEST_NAME]
+    shown = [state[:LONGEST_NAME] for state in states]
+    return str(UnknownName("state", name, difflib.get_close_matches(name, shown, n=1) or shown[:_MOST_LISTED]))
 
 
 def _from_csv(text: str, called: str) -> NamedMachine:

@@ -172,6 +172,7 @@ BAD_TABLES = {
     '{"next": [[0, 1], [1, 0]], "output": [1, 2], "accepting": [0]}': "give one of them",
     "\n".join(["0"] * 300): "t.csv has 300 states and 1 symbols: use at most 256 states",
     "\n".join([",".join(["0"] * 200)] * 200): "10,000 entries",
+    "state,a\nx,\x1b[31m\n\x1b[31m,x": "t.csv has a control character in the name '\\x1b[31m'",
     f"state,a\nx,{'y' * 50}\n{'y' * 50},x": "use 40",
     "state,a\n" + "\n".join(f"{n},nowhere" for n in range(200)): "there are: 0, 1, 10, 11, 2, 3, 4, 5, 6, 7, 8, 9",
     "0" * (MOST_BYTES + 1): "use a table of at most 1,000,000",
@@ -196,6 +197,7 @@ def test_files_that_are_no_tables_are_refused(tmp_path):
         "binary.csv": "cannot be read as text",
         "folder.csv": "there is no file",
         "absent.json": "there is no file",
+        "table.txt": "is no table: name a file that ends in .csv or .json",
     }.items():
         with pytest.raises(InvalidSettings, match=message):
             Automaton(table=str(tmp_path / name))
