@@ -111,7 +111,7 @@ def _diagonal(algebra: Algebra, family: Family) -> Prediction:
     if family is Family.POSITIVE_DIAGONAL:
         if algebra.is_aperiodic is None:
             return _unknown(algebra, SARROF)
-        reason = "the monoid has a group in it, and positive eigenvalues cannot even count modulo 2"
+        reason = "a group in the monoid counts in a cycle, and positive eigenvalues cannot even count modulo 2"
         return Prediction(Verdict.CANNOT, reason, f"{SARROF}; {GRAZZI}")
     if family is Family.SIGNED_DIAGONAL:
         return _signed(algebra)
@@ -152,8 +152,8 @@ def _reflections(algebra: Algebra, layers: int | None, reflections: int | None) 
     elif layers is None:
         reason = "enough layers recognise every regular language, with enough factors or with gates"
         return Prediction(Verdict.CAN, reason, f"{GRAZZI}; {SIEMS}")
-    reason = "fewer layers or reflections may be enough, for example if the group acts on fewer things than its states"
-    return Prediction(Verdict.DEPENDS, reason, SIEMS)
+    reason = "some number of layers and reflections is enough; whether this one is, is not computed"
+    return Prediction(Verdict.DEPENDS, reason, f"{GRAZZI}; {SIEMS}")
 
 
 def _universal(family: Family) -> Prediction:
