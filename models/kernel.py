@@ -14,8 +14,16 @@ PLAIN = "plain"
 COMPILED = "compiled"
 """Machine code for CPUs, made by numba: see `orch.models.compiled`."""
 
+COMPILED_2 = "compiled-2"
+"""Mamba's machine code for a whole training step. With `compiled` only its scan is, and trials that began so go on so."""
+
 VARIABLE = "ORCH_KERNEL"
 """Environment variable that chooses the kernel of new trials: `plain` or `compiled`."""
+
+
+def is_compiled(kernel: str) -> bool:
+    """Return whether a kernel needs numba, and computes gradients without autograd around it."""
+    return kernel in (COMPILED, COMPILED_2)
 
 
 def choose_kernel(device: str, prefers_compiled: bool = True) -> str:

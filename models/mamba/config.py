@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from orch.core.settings import setting
 from orch.models.config import LayeredConfig, Shape, Vocabulary
-from orch.models.kernel import choose_kernel
+from orch.models.kernel import COMPILED, COMPILED_2, choose_kernel
 from orch.models.look import DASHED, DOTTED, Look
 
 
@@ -33,7 +33,8 @@ class Config(LayeredConfig):
 
     def kernel_name(self, device: str) -> str:
         if device.startswith("cpu"):
-            return choose_kernel(device)
+            chosen = choose_kernel(device)
+            return COMPILED_2 if chosen == COMPILED else chosen
         from orch.models.mamba.scan import kernel
 
         return kernel(device)

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from orch.models.config import Vocabulary
-from orch.models.kernel import COMPILED
+from orch.models.kernel import COMPILED, is_compiled
 from orch.models.mamba.config import Config
 from orch.models.mamba.scan import convolve, scan
 from orch.models.network import Network as StackedNetwork
@@ -52,13 +52,27 @@ class Network(StackedNetwork):
         return torch.cat(list(map(self._answer, *parts)), dim=1)
 
     def compiled_gradients(self, tokens_KBT: Tensor, target_KB: Tensor) -> "tuple[Tensor, dict[str, Gradient]]":
-        """Return losses and gradients. Only the scan is compiled; the rest is a few large products."""
+        if self.kernel != COMPILED:
+            return self._compiled_step(tokens_KBT, target_KB)
+        # The first compiled kernel: only the scan is machine code.
         end_KB = (tokens_KBT < self.vocabulary.readable).sum(2) - 1
         logits_KBV = self(tokens_KBT, end_KB)
         loss_N = F.cross_entropy(logits_KBV.flatten(0, 1), target_KB.flatten(), reduction="none")
         loss_K = loss_N.view_as(target_KB).mean(1)
         gradients = torch.autograd.grad(loss_K.sum(), [self[name] for name in self.names])
         return loss_K, dict(zip(self.names, gradients, strict=True))
+
+    @torch.no_grad()
+    def _compiled_step(self, tokens_KBT: Tensor, target_KB: Tensor) -> "tuple[Tensor, dict[str, Gradient]]":
+        from orch.models.compiled.mamba_step import loss_and_gradients  # numba may be missing
+
+        options = self.vocabulary.readable, NORM_EPSILON
+        answers = [
+            loss_and_gradients(self.member(trial), self.config.layers, tokens_BT, target_B, *options)
+            for trial, (tokens_BT, target_B) in enumerate(zip(tokens_KBT, target_KB, strict=True))
+        ]
+        gradients = {name: torch.stack([each.gradients[name] for each in answers]) for name in self.names}
+        return torch.stack([each.loss for each in answers]), gradients
 
     def _answer(self, tokens_KBT: Tensor, end_KB: Tensor) -> Tensor:
         (K, B, T), H = tokens_KBT.shape, self.config.width
@@ -106,7 +120,7 @@ class Network(StackedNetwork):
         inputs = (torch.unflatten(each, 1, x_KTBI.shape[1:3]) for each in (delta_KPI, B_KPN, C_KPN))
         delta_KTBI, B_KTBN, C_KTBN = inputs
         y_KTBI = scan(
-            x_KTBI, delta_KTBI, self._of(layer, "mixer.A_log"), B_KTBN, C_KTBN, compiled=self.kernel == COMPILED
+            x_KTBI, delta_KTBI, self._of(layer, "mixer.A_log"), B_KTBN, C_KTBN, compiled=is_compiled(self.kernel)
         )
         return y_KTBI.flatten(1, 2), x_KPI
 
