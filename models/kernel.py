@@ -15,14 +15,14 @@ COMPILED = "compiled"
 """Machine code for CPUs, made by numba: see `orch.models.compiled`."""
 
 COMPILED_2 = "compiled-2"
-"""Mamba's machine code for a whole training step. With `compiled` only its scan is, and trials that began so go on so."""
+"""Later machine code of a model that rounds differently. Trials that began with `compiled` go on with that."""
 
 VARIABLE = "ORCH_KERNEL"
 """Environment variable that chooses the kernel of new trials: `plain` or `compiled`."""
 
 
 def is_compiled(kernel: str) -> bool:
-    """Return whether a kernel needs numba, and computes gradients without autograd around it."""
+    """Return whether a kernel is machine code, of any version, for which numba is needed."""
     return kernel in (COMPILED, COMPILED_2)
 
 

@@ -115,7 +115,8 @@ def scan_back(
         np.empty((longest, num_channels), x.dtype),
         np.empty((longest, num_channels), x.dtype),
     )
-    h, g_h = np.empty((longest + 1, num_channels), x.dtype), np.empty(num_channels, x.dtype)
+    h = np.empty((longest + 1, num_channels), x.dtype)
+    g_h, g_decay = np.empty(num_channels, x.dtype), np.empty(num_channels, x.dtype)
     for s in range(len(starts) - 1):
         start, length = starts[s], starts[s + 1] - starts[s]
         for t in range(length):
@@ -127,6 +128,7 @@ def scan_back(
             for i in range(num_channels):
                 h[0, i] = 0
                 g_h[i] = 0
+                g_decay[i] = 0
             for t in range(length):
                 b = projected[start + t, rank + n]
                 for i in range(num_channels):
@@ -151,8 +153,10 @@ def scan_back(
                     # The gradient at Δ_t A, times A: summed over N it is Δ's, and times Δ it is A_log's.
                     at_decay = at_state * h[t, i] * A[n, i]
                     g_step[t, i] += at_decay
-                    g_A_log[n, i] += at_decay * delta[p, i]
+                    g_decay[i] += at_decay * delta[p, i]
                 g_projected[p, rank + n], g_projected[p, rank + num_states + n] = sum_b, sum_c
+            for i in range(num_channels):
+                g_A_log[n, i] += g_decay[i]
         for t in range(length):
             p = start + t
             for i in range(num_channels):

@@ -51,19 +51,10 @@ class Network(StackedNetwork):
         parts = (torch.split(each, num_samples, dim=1) for each in (readable_KBT, end_KB))
         return torch.cat(list(map(self._answer, *parts)), dim=1)
 
-    def compiled_gradients(self, tokens_KBT: Tensor, target_KB: Tensor) -> "tuple[Tensor, dict[str, Gradient]]":
-        if self.kernel != COMPILED:
-            return self._compiled_step(tokens_KBT, target_KB)
-        # The first compiled kernel: only the scan is machine code.
-        end_KB = (tokens_KBT < self.vocabulary.readable).sum(2) - 1
-        logits_KBV = self(tokens_KBT, end_KB)
-        loss_N = F.cross_entropy(logits_KBV.flatten(0, 1), target_KB.flatten(), reduction="none")
-        loss_K = loss_N.view_as(target_KB).mean(1)
-        gradients = torch.autograd.grad(loss_K.sum(), [self[name] for name in self.names])
-        return loss_K, dict(zip(self.names, gradients, strict=True))
-
     @torch.no_grad()
-    def _compiled_step(self, tokens_KBT: Tensor, target_KB: Tensor) -> "tuple[Tensor, dict[str, Gradient]]":
+    def compiled_gradients(self, tokens_KBT: Tensor, target_KB: Tensor) -> "tuple[Tensor, dict[str, Gradient]]":
+        if self.kernel == COMPILED:
+            return self._step_with_compiled_scan(tokens_KBT, target_KB)
         from orch.models.compiled.mamba_step import loss_and_gradients  # numba may be missing
 
         options = self.vocabulary.readable, NORM_EPSILON
@@ -73,6 +64,16 @@ class Network(StackedNetwork):
         ]
         gradients = {name: torch.stack([each.gradients[name] for each in answers]) for name in self.names}
         return torch.stack([each.loss for each in answers]), gradients
+
+    @torch.enable_grad()
+    def _step_with_compiled_scan(self, tokens_KBT: Tensor, target_KB: Tensor) -> "tuple[Tensor, dict[str, Gradient]]":
+        """Return losses and gradients as the kernel `compiled` does, which is autograd around a compiled scan."""
+        end_KB = (tokens_KBT < self.vocabulary.readable).sum(2) - 1
+        logits_KBV = self(tokens_KBT, end_KB)
+        loss_N = F.cross_entropy(logits_KBV.flatten(0, 1), target_KB.flatten(), reduction="none")
+        loss_K = loss_N.view_as(target_KB).mean(1)
+        gradients = torch.autograd.grad(loss_K.sum(), [self[name] for name in self.names])
+        return loss_K, dict(zip(self.names, gradients, strict=True))
 
     def _answer(self, tokens_KBT: Tensor, end_KB: Tensor) -> Tensor:
         (K, B, T), H = tokens_KBT.shape, self.config.width
