@@ -6,7 +6,6 @@ A gradient that is written out and read again would take more time than all the 
 import math
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from orch.models.compiled.jit import inlined, jit
@@ -27,25 +26,30 @@ def update_trial(
     epsilon: float,
 ) -> None:
     """Update one trial's parameter and its moments, which are given without the trial axis."""
-    g, x = (_in_eights(part[trial]).numpy() for part in (gradient.g_KRO, gradient.x_KRD))
+    g, x = gradient.g_KRO[trial].numpy(), gradient.x_KRD[trial].numpy()
+    num_tokens, width = x.shape
+    eights = np.empty((-(-num_tokens // 8) * 8, width), x.dtype)
     _update(
-        *(state.view(-1, x.shape[1]).numpy() for state in (parameter, first, second)),
-        *(np.ascontiguousarray(g.T), x, np.empty_like(x[0])),
+        *(state.view(-1, width).numpy() for state in (parameter, first, second)),
+        *(g, x, eights, np.empty(8, g.dtype), np.empty_like(x[0])),
         *map(np.float32, (learning_rate / (1 - beta1**step), 1 / math.sqrt(1 - beta2**step))),
         *map(np.float32, (1 - beta1, beta2, 1 - beta2, epsilon)),
     )
 
 
-def _in_eights(rows: Tensor) -> Tensor:
-    """Append rows of zeros up to a multiple of eight, which the compiler can add without a loop."""
-    return torch.nn.functional.pad(rows, (0, 0, 0, -len(rows) % 8))
-
-
 @jit
-def _update(weight, first, second, g, x, row, rate, correction, new_first, old_second, new_second, epsilon):
+def _update(
+    weight, first, second, g, x, eights, factors, row, rate, correction, new_first, old_second, new_second, epsilon
+):  # fmt: skip
+    # `eights` are the rows of x and rows of zeros up to a multiple of eight, which are added without a loop.
+    for r in range(len(eights)):
+        for d in range(len(row)):
+            eights[r, d] = x[r, d] if r < len(x) else 0
     for o in range(len(weight)):
         for start in range(0, len(x), 8):
-            _outer_sum(g[o, start : start + 8], x[start : start + 8], start > 0, row)
+            for r in range(8):
+                factors[r] = g[start + r, o] if start + r < len(g) else 0
+            _outer_sum(factors, eights[start : start + 8], start > 0, row)
         w, m, v = weight[o], first[o], second[o]
         for d in range(len(row)):
             mean = m[d] + new_first * (row[d] - m[d])

@@ -62,7 +62,9 @@ class Network(StackedNetwork):
             loss_and_gradients(self.member(trial), self.config.layers, tokens_BT, target_B, *options)
             for trial, (tokens_BT, target_B) in enumerate(zip(tokens_KBT, target_KB, strict=True))
         ]
-        gradients = {name: torch.stack([each.gradients[name] for each in answers]) for name in self.names}
+        gradients: dict[str, Gradient] = {
+            name: torch.stack([each.gradients[name] for each in answers]) for name in self.names
+        }
         return torch.stack([each.loss for each in answers]), gradients
 
     @torch.enable_grad()
