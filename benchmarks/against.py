@@ -50,7 +50,7 @@ class Side:
             "OMP_NUM_THREADS": "1",
         }
         self._process = subprocess.Popen(
-            [sys.executable, str(Path(__file__).resolve()), SERVE],
+            [sys.executable, "-P", str(Path(__file__).resolve()), SERVE],  # no file beside this one hides a package
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -116,7 +116,9 @@ def checked_out(revision: str) -> Iterator[Path]:
     git = ["git", "-C", str(PROJECT)]
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "revision"
-        subprocess.run([*git, "worktree", "add", "--quiet", "--detach", str(place), revision], check=True)
+        added = subprocess.run([*git, "worktree", "add", "--quiet", "--detach", str(place), revision])
+        if added.returncode:
+            raise SystemExit(f"git cannot check out {revision}: name a commit, branch or tag of this repository")
         try:
             yield place
         finally:
