@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 from orch.core.errors import InvalidSettings
 from orch.core.settings import setting
-from orch.models.kernel import PLAIN, choose_kernel
+from orch.models.kernel import COMPILED, PLAIN, choose_kernel
 from orch.models.look import Look
 
 if TYPE_CHECKING:
@@ -49,6 +49,8 @@ class ModelConfig:
     compiled_from: ClassVar[int | None] = None
     """Width from which the network's compiled kernels are used on a CPU; None if it has none. In packs of narrow trials
     the plain kernel may be faster, because one operation of it serves all of them."""
+    compiled_kernel: ClassVar[str] = COMPILED
+    """Name of its compiled kernels. Faster ones that round differently need another name: a trial keeps its kernel."""
     slow: ClassVar[bool] = False
     """True if it takes many times as long as other models of its width: small scales train fewer trials of it."""
     title: ClassVar[str] = ""
@@ -90,7 +92,9 @@ class ModelConfig:
 
     def kernel_name(self, device: str) -> str:
         """Return the implementation that trains new trials on `device`, to be recorded with their results."""
-        return choose_kernel(device, self.compiled) if self.has_compiled else PLAIN
+        if not self.has_compiled or choose_kernel(device, self.compiled) == PLAIN:
+            return PLAIN
+        return self.compiled_kernel
 
     @property
     def has_compiled(self) -> bool:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from orch.core.errors import InvalidSettings
 from orch.models.config import BilinearFamilyConfig, ModelConfig, Vocabulary
-from orch.models.kernel import COMPILED, PLAIN
+from orch.models.kernel import PLAIN, is_compiled
 from orch.models.recurrence import Normalisation
 from orch.models.stacking import NUM_TRIED, Stacking, decide_stacking, stacked_call
 from orch.models.token_table import Scratch, token_table
@@ -83,7 +83,7 @@ class Network(nn.Module):
     @property
     def answers_compiled(self) -> bool:
         """Whether `forward` runs the compiled kernels: autograd cannot see through them."""
-        return self.kernel == COMPILED and not torch.is_grad_enabled()
+        return is_compiled(self.kernel) and not torch.is_grad_enabled()
 
     def __getitem__(self, name: str) -> Tensor:
         """Return the stacked parameter of this name."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from orch.core.settings import setting
 from orch.models.config import LayeredConfig, Shape, Vocabulary
-from orch.models.kernel import choose_kernel
+from orch.models.kernel import COMPILED_2
 from orch.models.look import DASHED, DOTTED, Look
 
 
@@ -22,6 +22,7 @@ class Config(LayeredConfig):
     }
     packs = True
     compiled_from = 1
+    compiled_kernel = COMPILED_2  # of `compiled`, only the scan is machine code
     small_settings = {"layers": 2}
     own_learning_rates = {"laptop": (1e-3,)}
 
@@ -33,7 +34,7 @@ class Config(LayeredConfig):
 
     def kernel_name(self, device: str) -> str:
         if device.startswith("cpu"):
-            return choose_kernel(device)
+            return LayeredConfig.kernel_name(self, device)
         from orch.models.mamba.scan import kernel
 
         return kernel(device)

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from orch.models.config import Vocabulary
-from orch.models.kernel import COMPILED
+from orch.models.kernel import COMPILED, is_compiled
 from orch.models.mamba.config import Config
 from orch.models.mamba.scan import convolve, scan
 from orch.models.network import Network as StackedNetwork
@@ -51,8 +51,25 @@ class Network(StackedNetwork):
         parts = (torch.split(each, num_samples, dim=1) for each in (readable_KBT, end_KB))
         return torch.cat(list(map(self._answer, *parts)), dim=1)
 
+    @torch.no_grad()
     def compiled_gradients(self, tokens_KBT: Tensor, target_KB: Tensor) -> "tuple[Tensor, dict[str, Gradient]]":
-        """Return losses and gradients. Only the scan is compiled; the rest is a few large products."""
+        if self.kernel == COMPILED:
+            return self._step_with_compiled_scan(tokens_KBT, target_KB)
+        from orch.models.compiled.mamba_step import loss_and_gradients  # numba may be missing
+
+        options = self.vocabulary.readable, NORM_EPSILON
+        answers = [
+            loss_and_gradients(self.member(trial), self.config.layers, tokens_BT, target_B, *options)
+            for trial, (tokens_BT, target_B) in enumerate(zip(tokens_KBT, target_KB, strict=True))
+        ]
+        gradients: dict[str, Gradient] = {
+            name: torch.stack([each.gradients[name] for each in answers]) for name in self.names
+        }
+        return torch.stack([each.loss for each in answers]), gradients
+
+    @torch.enable_grad()
+    def _step_with_compiled_scan(self, tokens_KBT: Tensor, target_KB: Tensor) -> "tuple[Tensor, dict[str, Gradient]]":
+        """Return losses and gradients as the kernel `compiled` does, which is autograd around a compiled scan."""
         end_KB = (tokens_KBT < self.vocabulary.readable).sum(2) - 1
         logits_KBV = self(tokens_KBT, end_KB)
         loss_N = F.cross_entropy(logits_KBV.flatten(0, 1), target_KB.flatten(), reduction="none")
@@ -106,7 +123,7 @@ class Network(StackedNetwork):
         inputs = (torch.unflatten(each, 1, x_KTBI.shape[1:3]) for each in (delta_KPI, B_KPN, C_KPN))
         delta_KTBI, B_KTBN, C_KTBN = inputs
         y_KTBI = scan(
-            x_KTBI, delta_KTBI, self._of(layer, "mixer.A_log"), B_KTBN, C_KTBN, compiled=self.kernel == COMPILED
+            x_KTBI, delta_KTBI, self._of(layer, "mixer.A_log"), B_KTBN, C_KTBN, compiled=is_compiled(self.kernel)
         )
         return y_KTBI.flatten(1, 2), x_KPI
 

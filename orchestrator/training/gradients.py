@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from orch.models.kernel import COMPILED
+from orch.models.kernel import is_compiled
 from orch.models.network import Network
 from orch.training.evaluation import per_trial_loss
 
@@ -17,7 +17,7 @@ def loss_and_gradients(
     network: Network, tokens_KBT: Tensor, end_KB: Tensor, target_KB: Tensor
 ) -> "tuple[Tensor, dict[str, Gradient]]":
     """Return the loss of each trial on a batch, and the gradients of the trained parameters by name."""
-    if network.kernel == COMPILED:
+    if is_compiled(network.kernel):
         return network.compiled_gradients(tokens_KBT, target_KB)
     loss_K = per_trial_loss(network(tokens_KBT, end_KB), target_KB).mean(1)
     names = network.trained_names

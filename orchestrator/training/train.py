@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from orch.core.errors import InvalidSettings
-from orch.models.kernel import COMPILED, PLAIN, compiler_found
+from orch.models.kernel import PLAIN, compiler_found, is_compiled
 from orch.models.network import Network, State
 from orch.sweeps.result import CurvePoint, Result, StopReason
 from orch.sweeps.trial import Trial
@@ -290,7 +290,8 @@ def _kernel_to_go_on_with(snapshots: Sequence[Snapshot], device: torch.device) -
     """Return the kernel that the trials began with, if it runs on the device; otherwise the one that does."""
     kernels, model = {each.kernel for each in snapshots}, snapshots[0].trial.model
     assert len(kernels) == 1, "only trials with the same kernel can share a stack"
-    if COMPILED not in kernels:
+    (kernel,) = kernels
+    if not is_compiled(kernel):
         return PLAIN if model.has_compiled else model.kernel_name(device.type)
     if device.type != "cpu":
         return model.kernel_name(device.type)
@@ -301,7 +302,7 @@ def _kernel_to_go_on_with(snapshots: Sequence[Snapshot], device: torch.device) -
                 " (pip install numba), or delete the trial's checkpoint to train it anew"
             ]
         )
-    return COMPILED
+    return kernel
 
 
 def train(trial: Trial, device: torch.device | str = "cpu", on_step: Callable[[int], None] | None = None) -> Result:

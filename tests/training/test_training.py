@@ -291,6 +291,17 @@ def test_a_resumed_trial_goes_on_with_the_kernel_it_began_with(kernel, monkeypat
         assert torch.equal(resumed.results[0].parameters[name], tensor), name
 
 
+def test_a_trial_that_began_with_an_earlier_compiled_kernel_goes_on_with_it(monkeypatch):
+    new = Training([small_trial("mamba")])
+    assert new.kernel == "compiled-2"
+    earlier = Training.resume([dataclasses.replace(new.snapshot(), kernel="compiled")])
+    monkeypatch.delattr("orch.models.compiled.mamba_step.loss_and_gradients")
+    earlier.advance(stop_at=2)
+    resumed = Training.resume([parse_snapshot(snapshot_bytes(earlier.snapshot()), "a checkpoint")])
+    assert resumed.kernel == "compiled"
+    resumed.advance()
+
+
 def test_a_checkpoint_from_before_there_were_kernels_is_a_plain_one(monkeypatch):
     monkeypatch.setenv("ORCH_KERNEL", "plain")
     training = Training([small_trial("rnn")])

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from orch.core.counted import counted
-from orch.models.kernel import COMPILED
+from orch.models.kernel import is_compiled
 from orch.models.network import PerTrial
 from orch.models.stacking import NUM_TRIED, Calls
 from orch.planning.estimate import rate_key, step_seconds
@@ -120,7 +120,7 @@ def seconds_per_step(training: Training, seconds: float) -> float:
 def count_launches(training: Training) -> int:
     """Return the operations that a step starts one by one; none where it is recorded or compiled."""
     recorded = training.network.replayable and find_recorder(training.device) is not None
-    if recorded or training.kernel == COMPILED:
+    if recorded or is_compiled(training.kernel):
         return 0
     with Calls() as calls:
         training.advance(stop_at=training.step + 1)
