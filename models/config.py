@@ -43,6 +43,9 @@ class ModelConfig:
     """Raise it whenever the same settings and seed would train to other numbers: it is part of a trial's id."""
     packs: ClassVar[bool] = False
     """True if stacked trials share every operation. If not, they take turns and a pack saves no time."""
+    packs_across_cells: ClassVar[bool] = False
+    """True if trials on different tasks can be stacked too: then the network leaves everything that depends on the
+    vocabulary to `Network.vocabularies`."""
     holds_positions: ClassVar[bool] = True
     """True if it keeps every position of a sequence in memory, and not only a state: it is evaluated on fewer samples
     at once."""
@@ -96,6 +99,11 @@ class ModelConfig:
     def has_compiled(self) -> bool:
         """Whether the network has compiled kernels. A model derived from one that has may have another network."""
         return vars(type(self)).get("compiled_from") is not None
+
+    @property
+    def crosses_cells(self) -> bool:
+        """Whether its trials are stacked across tasks. A model derived from one that is may have another network."""
+        return bool(vars(type(self)).get("packs_across_cells"))
 
     @property
     def compiled(self) -> bool:

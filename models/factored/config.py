@@ -11,6 +11,7 @@ from orch.models.look import Look
 class Config(BilinearFamilyConfig):
     name = "factored"
     revision = 3
+    packs_across_cells = True
     compiled_from = 128
     about = "A(x) = W1 diag(Wx x) W2^T: the bilinear tensor as a sum of R rank-one terms"
     title = "Factored"

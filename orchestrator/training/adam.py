@@ -24,14 +24,25 @@ BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 class StackedAdam:
     """The optimiser of a stack of trials."""
 
-    def __init__(self, parameters: Sequence[Tensor], learning_rates: Sequence[float]):
+    def __init__(
+        self,
+        parameters: Sequence[Tensor],
+        learning_rates: Sequence[float],
+        num_rows: Sequence[Sequence[int]] | None = None,
+    ):
+        """Optimise stacks of parameters. `num_rows[trial][place]` are a trial's own rows, where others are padding.
+
+        The last rounding of an update depends on the number of rows, so padding is left out.
+        """
         self.first = [torch.zeros_like(parameter) for parameter in parameters]
         self.second = [torch.zeros_like(parameter) for parameter in parameters]
         self._step = torch.zeros((), device=parameters[0].device)
         self._num_updates = 0
         kinds = ([parameter.detach() for parameter in parameters], self.first, self.second)
+        self._num_rows = num_rows
         states: list[_ByTrial] = [
-            [[stack[trial] for stack in kind] for trial in range(len(learning_rates))] for kind in kinds
+            [self._own(trial, [stack[trial] for stack in kind]) for trial in range(len(learning_rates))]
+            for kind in kinds
         ]
         self._groups = []
         for rate in dict.fromkeys(learning_rates):
@@ -49,7 +60,8 @@ class StackedAdam:
         self._num_updates += 1
         whole = [place for place, gradient in enumerate(gradients) if isinstance(gradient, Tensor)]
         # The kernel walks memory, not strides: a gradient laid out unlike its parameter would be misread.
-        by_trial = list(zip(*(cast(Tensor, gradients[place]).contiguous().unbind() for place in whole), strict=True))
+        stacks = (cast(Tensor, gradients[place]).contiguous().unbind() for place in whole)
+        by_trial = [self._own(trial, own, whole) for trial, own in enumerate(zip(*stacks, strict=True))]
         for rate, trials, states in self._groups:
             for place, gradient in enumerate(gradients):
                 if not isinstance(gradient, Tensor):
@@ -68,6 +80,13 @@ class StackedAdam:
                 beta2=BETA2,
                 epsilon=EPSILON,
             )
+
+    def _own(self, trial: int, tensors: Sequence[Tensor], places: Sequence[int] | None = None) -> list[Tensor]:
+        """Return a trial's tensors, which are those at `places`, without padding."""
+        if self._num_rows is None:
+            return list(tensors)
+        rows = self._num_rows[trial]
+        return [tensor[: rows[place]] for place, tensor in zip(places or range(len(rows)), tensors, strict=True)]
 
     def _update_products(
         self, place: int, gradient: "OuterProducts", rate: float, trials: list[int], states: "list[_ByTrial]"
