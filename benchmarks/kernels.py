@@ -90,7 +90,8 @@ def compare(name: str, width: int, core: Core, turns: int) -> None:
     tokens, _, _ = trainings[0]._data.batch(0)
     floor = core.floor(trial, int((tokens < trial.vocabulary.readable).sum()))
     scores = []
-    for batch, its_turns in ((trainings[0]._sets.validation, turns), (trainings[0]._sets.of_length(500), 2)):
+    sets = trainings[0]._sets[trial.task]
+    for batch, its_turns in ((sets.validation, turns), (sets.of_length(500), 2)):
         calls = [lambda network=each.network, batch=batch: evaluate(network, batch) for each in trainings]
         scores.append(fastest(calls, its_turns))
     step = f"{plain:9.2f}{compiled:10.2f}{plain / compiled:8.2f}x"

@@ -70,10 +70,10 @@ class Network(StackedNetwork):
         for layer in range(self.config.layers):
             # The vocabulary is tiny: the first block enters once per token, not once per position.
             if layer == 0:
-                entered_KVI = self.vocabularies.by_token(_enter, E_KVH, *self._entry(layer), unread=True)
+                entered_KVI = self.vocabularies.by_token(_enter, _normalise(E_KVH), *self._entry(layer), unread=True)
                 u_KTBI = F.embedding(rows_KTB, entered_KVI.flatten(0, 1))
             else:
-                u_KTBI = _enter(x_KPH, *self._entry(layer)).view(K, T, B, -1)
+                u_KTBI = _enter(_normalise(x_KPH), *self._entry(layer)).view(K, T, B, -1)
             y_KPI, x_KPI = self._mix(layer, u_KTBI)
             if layer == self.config.layers - 1:  # only the head reads the last block, and only at [EOI]
                 at_end = (each.flatten(0, 1).index_select(0, places_N) for each in (x_KPH, y_KPI, x_KPI))
@@ -81,14 +81,14 @@ class Network(StackedNetwork):
             y_KPI = torch.addcmul(y_KPI, self._of(layer, "mixer.D")[:, None], x_KPI)
             z_KPI = torch.bmm(self._norm(layer, x_KPH), self._of(layer, "mixer.in_proj.weight").chunk(2, dim=1)[1].mT)
             x_KPH = x_KPH + torch.bmm(y_KPI * F.silu(z_KPI), self._of(layer, "mixer.out_proj.weight").mT)
-        normed_KBH = _norm(x_KPH, self["backbone.norm_f.weight"])
+        normed_KBH = _normalise(x_KPH) * self["backbone.norm_f.weight"][:, None]
         return self.logits(lambda x_KBH, E_KVH: torch.bmm(x_KBH, E_KVH.mT), normed_KBH, E_KVH)
 
     def _of(self, layer: int, name: str) -> Tensor:
         return self[f"backbone.layers.{layer}.{name}"]
 
     def _norm(self, layer: int, x_KPH: Tensor) -> Tensor:
-        return _norm(x_KPH, self._of(layer, "norm.weight"))
+        return _normalise(x_KPH) * self._of(layer, "norm.weight")[:, None]
 
     def _entry(self, layer: int) -> tuple[Tensor, Tensor]:
         return self._of(layer, "norm.weight"), self._of(layer, "mixer.in_proj.weight")
@@ -110,13 +110,13 @@ class Network(StackedNetwork):
         return y_KTBI.flatten(1, 2), x_KPI
 
 
-def _norm(x_KPH: Tensor, weight_KH: Tensor) -> Tensor:
-    return F.rms_norm(x_KPH, x_KPH.shape[-1:], eps=NORM_EPSILON) * weight_KH[:, None]
+def _normalise(x_KPH: Tensor) -> Tensor:
+    return F.rms_norm(x_KPH, x_KPH.shape[-1:], eps=NORM_EPSILON)
 
 
-def _enter(x_KPH: Tensor, norm_KH: Tensor, weight_KIH: Tensor) -> Tensor:
+def _enter(normalised_KPH: Tensor, norm_KH: Tensor, weight_KIH: Tensor) -> Tensor:
     """Return u, which depends on each position alone."""
-    return torch.bmm(_norm(x_KPH, norm_KH), weight_KIH.chunk(2, dim=1)[0].mT)
+    return torch.bmm(normalised_KPH * norm_KH[:, None], weight_KIH.chunk(2, dim=1)[0].mT)
 
 
 class _Parameters(nn.Module):

@@ -162,8 +162,7 @@ class Training:
         self.step += 1
 
     def _validate(self, started: float) -> None:
-        validation = {task: sets.validation for task, sets in self._sets.items()}
-        scores = self._scores(self.network, [member.trial.task for member in self.members], validation)
+        scores = self.validation_scores()
         # After a resume between two validations the earlier losses are gone; the mean is over what was seen here.
         last = (self.step - 1) % self._losses_KS.shape[1] + 1
         seen = self._losses_KS[:, max(0, last - (self.step - self._first_step)) : last]
@@ -233,6 +232,11 @@ class Training:
                 )
             )
         return results
+
+    def validation_scores(self) -> list[Score]:
+        """Return the present score of each trial on its validation set."""
+        sets = {task: sets.validation for task, sets in self._sets.items()}
+        return self._scores(self.network, [member.trial.task for member in self.members], sets)
 
     def _scores(self, network: Network, tasks: Sequence[Task], sets: Mapping[Task, Batch]) -> list[Score]:
         """Return the score of each stacked trial on the set of its task."""

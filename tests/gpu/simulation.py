@@ -32,7 +32,6 @@ from orch.models.network import Network
 from orch.planning.pack_size import memory
 from orch.sweeps.trial import Trial, make_trial
 from orch.training import train
-from orch.training.evaluation import evaluate
 from orch.training.train import Snapshot, Training
 from tests.training.no_recorder import TheStepItself
 
@@ -146,7 +145,7 @@ def train_pack(model: str, task: str, size: int, settings: dict[str, Any], stati
         with Watch() as watch:
             training._train_step()
         with Watch() as validation:
-            evaluate(training.network, training._sets.validation)
+            training.validation_scores()
         snapshots = [_on_host(training.snapshot(position)) for position in range(size)]
         reads_before = device.num_reads
         training.advance()
