@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 ADDITIVE = ("none", "constant", "input", "input+constant")
 NORMALISATIONS = ("none", "unit", "rms", "block", "unit-final", "rms-final", "block-final")
 
+MOST_TOKENS_IN_ONE_PASS = 16
+"""Readable tokens up to which compiled kernels compute the gradients of a token table in one pass over its weight."""
+
 Shape = tuple[int, ...]
 
 
@@ -142,6 +145,13 @@ class ModelConfig:
         is assumed to be used once for every token.
         """
         return 2 * num_samples * num_tokens * self.num_parameters(vocabulary)
+
+    def choices(self, vocabulary: Vocabulary, num_positions: int) -> tuple[bool, ...]:
+        """Return what the network decides by size, for a batch of so many tokens, between ways that round differently.
+
+        Trials that differ in this are not stacked on a CPU.
+        """
+        return (vocabulary.readable > MOST_TOKENS_IN_ONE_PASS,)
 
     def sequential_positions(self, num_tokens: int) -> int:
         """Number of positions of a recurrence that take as many calls as this model, for estimates.

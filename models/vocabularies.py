@@ -39,9 +39,7 @@ class Vocabularies:
         hidden_KV = torch.arange(self.padded.size) >= size_K[:, None]
         return torch.zeros(hidden_KV.shape).masked_fill(hidden_KV, -torch.inf)[:, None]
 
-    def by_token(
-        self, function: Callable[..., Tensor], x_KRD: Tensor, *stacks: Tensor, unread: bool = False
-    ) -> Tensor:
+    def by_token(self, function: Callable[..., Tensor], x_KRD: Tensor, *stacks: Tensor, unread: bool = False) -> Tensor:
         """Return `function(x, …)`, which has a row for every readable token of a trial: (K, R, …).
 
         With `unread`, `x` and the result have a row for every token.

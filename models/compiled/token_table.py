@@ -12,9 +12,8 @@ from torch import Tensor
 
 from orch.models.compiled.jit import jit
 from orch.models.compiled.matmul import product
+from orch.models.config import MOST_TOKENS_IN_ONE_PASS
 from orch.models.vocabularies import Vocabularies
-
-MOST_TOKENS = 16
 
 
 class OuterProducts(NamedTuple):
@@ -48,7 +47,7 @@ def token_table_back(
     # A copy, because Adam reads the gradient when it may have changed the embedding already.
     flat, x_KRD = weight_KOD.detach().flatten(1, -2), x_KRD.detach().clone(memory_format=torch.contiguous_format)
     g_KRO = g_table.flatten(2).contiguous()
-    if g_KRO.shape[1] > MOST_TOKENS:
+    if g_KRO.shape[1] > MOST_TOKENS_IN_ONE_PASS:
         g_weight = vocabularies.over_tokens(_products(lambda g, x: product(g.T, x.T)), g_KRO, x_KRD)
         g_x = vocabularies.by_token(_products(lambda g, weight: product(g, weight.T)), g_KRO, flat)
         return g_weight.view_as(weight_KOD), g_x

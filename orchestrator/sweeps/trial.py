@@ -58,6 +58,13 @@ class Trial:
         return math.ceil(self.train_examples / self.batch_size)
 
     @property
+    def batch_sizes(self) -> set[int]:
+        """Samples of a training step; the last of an epoch over a fixed set may have fewer, or none."""
+        if not self.train_examples:
+            return {self.batch_size}
+        return {min(self.batch_size, self.train_examples), self.train_examples % self.batch_size}
+
+    @property
     def id(self) -> str:
         return _identify(self)
 

@@ -39,7 +39,11 @@ class StackedAdam:
         self._step = torch.zeros((), device=parameters[0].device)
         self._num_updates = 0
         kinds = ([parameter.detach() for parameter in parameters], self.first, self.second)
-        self._num_rows = num_rows
+        self._num_rows: list[dict[int, int]] | None = None
+        if num_rows is not None:
+            places = range(len(parameters))
+            ragged = [place for place in places if len({rows[place] for rows in num_rows}) > 1]
+            self._num_rows = [{place: rows[place] for place in ragged} for rows in num_rows]
         states: list[_ByTrial] = [
             [self._own(trial, [stack[trial] for stack in kind]) for trial in range(len(learning_rates))]
             for kind in kinds
@@ -85,8 +89,11 @@ class StackedAdam:
         """Return a trial's tensors, which are those at `places`, without padding."""
         if self._num_rows is None:
             return list(tensors)
-        rows = self._num_rows[trial]
-        return [tensor[: rows[place]] for place, tensor in zip(places or range(len(rows)), tensors, strict=True)]
+        rows, placed = (
+            self._num_rows[trial],
+            enumerate(tensors) if places is None else zip(places, tensors, strict=True),
+        )
+        return [tensor[: rows[place]] if place in rows else tensor for place, tensor in placed]
 
     def _update_products(
         self, place: int, gradient: "OuterProducts", rate: float, trials: list[int], states: "list[_ByTrial]"

@@ -1,4 +1,4 @@
-"""Training a pack: trials that differ in learning rate, seeds and task, stacked in one program. One trial is a pack too.
+"""Training a pack: trials that differ in learning rate, seeds and task, stacked in one program. One trial is a pack.
 
 A `Training` can stop after any step and be saved trial by trial. Each trial can continue in another process, alone or
 in another pack, to the same numbers.

@@ -123,7 +123,7 @@ def test_a_finished_member_leaves_and_the_others_go_on_unchanged():
 
 
 def test_trials_that_differ_in_more_than_rate_and_seeds_do_not_share_a_pack():
-    with pytest.raises(InvalidSettings, match="may differ only in learning rate and seeds"):
+    with pytest.raises(InvalidSettings, match="may differ only in learning rate, seeds"):
         Training([small_trial("rnn"), small_trial("rnn", batch_size=32)])
 
 
