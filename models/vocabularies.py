@@ -80,7 +80,7 @@ class Vocabularies:
     def split(self, *stacks: Tensor) -> Iterator[tuple[Any, ...]]:
         """Yield each vocabulary with the parts of the stacks that belong to its trials."""
         # `split` has one gradient for a whole stack; slices would each fill one of the stack's size.
-        return zip(self._kinds, *(stack.split(self._counts) for stack in stacks), strict=True)
+        return zip(self._kinds, *(torch.split(stack, self._counts) for stack in stacks), strict=True)
 
     def _separate(self, x: Tensor) -> bool:
         return self.mixed and on_host(x)

@@ -4,6 +4,7 @@ A gradient that is written out and read again would take more time than all the 
 """
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -13,32 +14,33 @@ from orch.models.compiled.jit import inlined, jit
 from orch.models.compiled.token_table import OuterProducts
 
 
-def update_trial(
+def update_stack(
     parameter: Tensor,
     first: Tensor,
     second: Tensor,
     gradient: OuterProducts,
-    trial: int,
+    learning_rates: Sequence[float],
     *,
     step: int,
-    learning_rate: float,
     beta1: float,
     beta2: float,
     epsilon: float,
 ) -> None:
-    """Update one trial's parameter and its moments, which are given without the trial axis."""
-    g, x = (_in_eights(part[trial]).numpy() for part in (gradient.g_KRO, gradient.x_KRD))
-    _update(
-        *(state.view(-1, x.shape[1]).numpy() for state in (parameter, first, second)),
-        *(np.ascontiguousarray(g.T), x, np.empty_like(x[0])),
-        *map(np.float32, (learning_rate / (1 - beta1**step), 1 / math.sqrt(1 - beta2**step))),
-        *map(np.float32, (1 - beta1, beta2, 1 - beta2, epsilon)),
-    )
+    """Update a stacked parameter and its moments, with a learning rate for each trial."""
+    g_KRO, x_KRD = (_in_eights(part) for part in gradient)
+    g, x = np.ascontiguousarray(g_KRO.transpose(1, 2).numpy()), x_KRD.numpy()
+    states = [state.view(len(x), -1, x.shape[2]).numpy() for state in (parameter, first, second)]
+    row = np.empty_like(x[0, 0])
+    correction = np.float32(1 / math.sqrt(1 - beta2**step))
+    constants = [np.float32(constant) for constant in (1 - beta1, beta2, 1 - beta2, epsilon)]
+    for trial, rate in enumerate(learning_rates):
+        rates = np.float32(rate / (1 - beta1**step)), correction
+        _update(*(state[trial] for state in states), g[trial], x[trial], row, *rates, *constants)
 
 
-def _in_eights(rows: Tensor) -> Tensor:
+def _in_eights(rows_KRO: Tensor) -> Tensor:
     """Append rows of zeros up to a multiple of eight, which the compiler can add without a loop."""
-    return torch.nn.functional.pad(rows, (0, 0, 0, -len(rows) % 8))
+    return torch.nn.functional.pad(rows_KRO, (0, 0, 0, -rows_KRO.shape[1] % 8))
 
 
 @jit

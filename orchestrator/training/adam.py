@@ -38,7 +38,8 @@ class StackedAdam:
         self.second = [torch.zeros_like(parameter) for parameter in parameters]
         self._step = torch.zeros((), device=parameters[0].device)
         self._num_updates = 0
-        kinds = ([parameter.detach() for parameter in parameters], self.first, self.second)
+        self._stacks = kinds = ([parameter.detach() for parameter in parameters], self.first, self.second)
+        self._learning_rates = list(learning_rates)
         self._num_rows: list[dict[int, int]] | None = None
         if num_rows is not None:
             places = range(len(parameters))
@@ -66,12 +67,10 @@ class StackedAdam:
         # The kernel walks memory, not strides: a gradient laid out unlike its parameter would be misread.
         stacks = (cast(Tensor, gradients[place]).contiguous().unbind() for place in whole)
         by_trial = [self._own(trial, own, whole) for trial, own in enumerate(zip(*stacks, strict=True))]
-        for rate, trials, states in self._groups:
-            for place, gradient in enumerate(gradients):
-                if not isinstance(gradient, Tensor):
-                    self._update_products(place, gradient, rate, trials, states)
-            if not whole:
-                continue
+        for place, gradient in enumerate(gradients):
+            if not isinstance(gradient, Tensor):
+                self._update_products(place, gradient)
+        for rate, trials, states in self._groups if whole else ():
             parameters, first, second = ([kind[trial][place] for trial in trials for place in whole] for kind in states)
             fused_adam_step(
                 parameters,
@@ -89,28 +88,19 @@ class StackedAdam:
         """Return a trial's tensors, which are those at `places`, without padding."""
         if self._num_rows is None:
             return list(tensors)
-        rows, placed = (
-            self._num_rows[trial],
-            enumerate(tensors) if places is None else zip(places, tensors, strict=True),
-        )
+        rows = self._num_rows[trial]
+        placed = enumerate(tensors) if places is None else zip(places, tensors, strict=True)
         return [tensor[: rows[place]] if place in rows else tensor for place, tensor in placed]
 
-    def _update_products(
-        self, place: int, gradient: "OuterProducts", rate: float, trials: list[int], states: "list[_ByTrial]"
-    ) -> None:
-        from orch.models.compiled.adam import update_trial
+    def _update_products(self, place: int, gradient: "OuterProducts") -> None:
+        from orch.models.compiled.adam import update_stack
 
-        for trial in trials:
-            parameter, first, second = (kind[trial][place] for kind in states)
-            update_trial(
-                parameter,
-                first,
-                second,
-                gradient,
-                trial,
-                step=self._num_updates,
-                learning_rate=rate,
-                beta1=BETA1,
-                beta2=BETA2,
-                epsilon=EPSILON,
-            )
+        update_stack(
+            *(stacks[place] for stacks in self._stacks),
+            gradient,
+            self._learning_rates,
+            step=self._num_updates,
+            beta1=BETA1,
+            beta2=BETA2,
+            epsilon=EPSILON,
+        )
