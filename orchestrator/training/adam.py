@@ -95,8 +95,11 @@ class StackedAdam:
     def _update_products(self, place: int, gradient: "OuterProducts") -> None:
         from orch.models.compiled.adam import update_stack
 
+        parameters, first, second = self._stacks
         update_stack(
-            *(stacks[place] for stacks in self._stacks),
+            parameters[place],
+            first[place],
+            second[place],
             gradient,
             self._learning_rates,
             step=self._num_updates,
