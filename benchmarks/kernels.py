@@ -51,7 +51,8 @@ def compare(name: str, width: int, core: DeviceRates, turns: int) -> None:
     least = core.floor(trial, 1, int((tokens < trial.vocabulary.readable).sum()))
     floor = [1e3 * part for part in (least.arithmetic, least.adam, least.states)]
     scores = []
-    for batch, its_turns in ((trainings[0]._sets.validation, turns), (trainings[0]._sets.of_length(500), 2)):
+    sets = trainings[0]._sets[trial.task]
+    for batch, its_turns in ((sets.validation, turns), (sets.of_length(500), 2)):
         calls = [lambda network=each.network, batch=batch: evaluate(network, batch) for each in trainings]
         scores.append([1e3 * each for each in fastest(calls, its_turns)])
     step = f"{plain:9.2f}{compiled:10.2f}{plain / compiled:8.2f}x"

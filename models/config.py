@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 ADDITIVE = ("none", "constant", "input", "input+constant")
 NORMALISATIONS = ("none", "unit", "rms", "block", "unit-final", "rms-final", "block-final")
 
+MOST_TOKENS_IN_ONE_PASS = 16
+"""Readable tokens up to which compiled kernels compute the gradients of a token table in one pass over its weight."""
+
 Shape = tuple[int, ...]
 
 
@@ -43,6 +46,9 @@ class ModelConfig:
     """Raise it whenever the same settings and seed would train to other numbers: it is part of a trial's id."""
     packs: ClassVar[bool] = False
     """True if stacked trials share every operation. If not, they take turns and a pack saves no time."""
+    packs_across_cells: ClassVar[bool] = False
+    """True if trials on different tasks can be stacked too: then the network leaves everything that depends on the
+    vocabulary to `Network.vocabularies`."""
     holds_positions: ClassVar[bool] = True
     """True if it keeps every position of a sequence in memory, and not only a state: it is evaluated on fewer samples
     at once."""
@@ -102,6 +108,11 @@ class ModelConfig:
         return vars(type(self)).get("compiled_from") is not None
 
     @property
+    def crosses_cells(self) -> bool:
+        """Whether its trials are stacked across tasks. A model derived from one that is may have another network."""
+        return bool(vars(type(self)).get("packs_across_cells"))
+
+    @property
     def compiled(self) -> bool:
         """Whether its new trials on a CPU use compiled kernels, unless the user or the machine decides otherwise."""
         return self.has_compiled and self.width >= (self.compiled_from or 0)
@@ -138,6 +149,13 @@ class ModelConfig:
         is assumed to be used once for every token.
         """
         return 2 * num_samples * num_tokens * self.num_parameters(vocabulary)
+
+    def choices(self, vocabulary: Vocabulary, num_positions: int) -> tuple[bool, ...]:
+        """Return what the network decides by size, for a batch of so many tokens, between ways that round differently.
+
+        Trials that differ in this are not stacked on a CPU.
+        """
+        return (vocabulary.readable > MOST_TOKENS_IN_ONE_PASS,)
 
     def sequential_positions(self, num_tokens: int) -> int:
         """Number of positions of a recurrence that take as many calls as this model, for estimates.

@@ -4,6 +4,7 @@ A gradient that is written out and read again would take more time than all the 
 """
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -16,30 +17,30 @@ _ROWS_AT_ONCE = 16
 """Rows of the weight whose factors are read at once, because they lie next to each other in a line of the cache."""
 
 
-def update_trial(
+def update_stack(
     parameter: Tensor,
     first: Tensor,
     second: Tensor,
     gradient: OuterProducts,
-    trial: int,
+    learning_rates: Sequence[float],
     *,
     step: int,
-    learning_rate: float,
     beta1: float,
     beta2: float,
     epsilon: float,
 ) -> None:
-    """Update one trial's parameter and its moments, which are given without the trial axis."""
-    g, x = gradient.g_KRO[trial].numpy(), gradient.x_KRD[trial].numpy()
-    num_tokens, width = x.shape
+    """Update a stacked parameter and its moments, with a learning rate for each trial."""
+    g, x = (part.numpy() for part in gradient)
+    num_tokens, width = x.shape[1:]
+    states = [state.view(len(x), -1, width).numpy() for state in (parameter, first, second)]
     # torch's memory begins at a line of the cache, numpy's does not: reads across two lines take twice as long.
     eights = torch.empty(-(-num_tokens // 8) * 8, width).numpy()
-    _update(
-        *(state.view(-1, width).numpy() for state in (parameter, first, second)),
-        *(g, x, eights, np.empty((_ROWS_AT_ONCE, len(eights)), g.dtype), np.empty_like(x[0])),
-        *map(np.float32, (learning_rate / (1 - beta1**step), 1 / math.sqrt(1 - beta2**step))),
-        *map(np.float32, (1 - beta1, beta2, 1 - beta2, epsilon)),
-    )
+    scratch = eights, np.empty((_ROWS_AT_ONCE, len(eights)), g.dtype), np.empty_like(x[0, 0])
+    correction = np.float32(1 / math.sqrt(1 - beta2**step))
+    constants = [np.float32(constant) for constant in (1 - beta1, beta2, 1 - beta2, epsilon)]
+    for trial, rate in enumerate(learning_rates):
+        rates = np.float32(rate / (1 - beta1**step)), correction
+        _update(*(state[trial] for state in states), g[trial], x[trial], *scratch, *rates, *constants)
 
 
 @jit

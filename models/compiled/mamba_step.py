@@ -16,6 +16,8 @@ from orch.models.compiled import mamba_kernels as kernels
 from orch.models.compiled.head import head_loss
 from orch.models.compiled.matmul import product
 from orch.models.compiled.ragged import sum_rows
+from orch.models.config import Vocabulary
+from orch.models.vocabularies import Vocabularies
 
 ROWS = 32
 """Rows of zeros are appended up to a multiple of this: oneDNN makes new machine code for every shape."""
@@ -152,14 +154,15 @@ def loss_and_gradients(
     x, blocks = E_VH[:num_readable], {}
     for layer in range(num_layers):
         prefix = f"backbone.layers.{layer}."
-        own = {name.removeprefix(prefix): each for name, each in parameters.items() if name.startswith(prefix)}
+        of_block = {name.removeprefix(prefix): each for name, each in parameters.items() if name.startswith(prefix)}
         # The vocabulary is tiny: the first block enters once per token, not once per row.
         source = batch.tokens if layer == 0 else batch.places
-        blocks[prefix] = Block(own, batch, source, layer == num_layers - 1, epsilon)
+        blocks[prefix] = Block(of_block, batch, source, layer == num_layers - 1, epsilon)
         x = blocks[prefix].forward(x)
     norm = Norm(x, parameters["backbone.norm_f.weight"], epsilon)
     no_bias = E_VH.new_zeros(1, len(E_VH))
-    loss, g, g_E, _ = head_loss(E_VH[None], no_bias, norm.out[None], target_B[None])
+    vocabularies = Vocabularies([Vocabulary(len(E_VH), num_readable)])
+    loss, g, g_E, _ = head_loss(vocabularies, E_VH[None], no_bias, norm.out[None], target_B[None])
     gradients = {}
     g, gradients["backbone.norm_f.weight"] = norm.backward(g[0])
     for prefix, block in reversed(blocks.items()):

@@ -12,6 +12,7 @@ from orch.models.look import DASHED, DOTTED, Look
 class Config(LayeredConfig):
     name = "mamba"
     revision = 1
+    packs_across_cells = True
     about = "selective state space: positive diagonal transitions"
     title = "Mamba"
     variant_titles = {"1": "Mamba (1 layer)", "": "Mamba ({} layers)"}

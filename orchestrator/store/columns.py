@@ -76,7 +76,7 @@ PROVENANCE: tuple[pa.Field, ...] = (
     _column(
         "kernel",
         pa.string(),
-        "implementation of the model's arithmetic: plain, compiled (compiled-2: a later version that rounds differently)"
+        "implementation of the model's arithmetic: plain, compiled (compiled-2: a later version, rounded differently)"
         " or, on a GPU, triton or mamba_ssm",
     ),
     _column("mamba_kernel", pa.string(), "which implementation of Mamba's scan was used; null for other models"),

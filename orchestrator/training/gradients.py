@@ -7,7 +7,6 @@ from torch import Tensor
 
 from orch.models.kernel import is_compiled
 from orch.models.network import Network
-from orch.training.evaluation import per_trial_loss
 
 if TYPE_CHECKING:
     from orch.models.compiled.token_table import Gradient
@@ -19,7 +18,7 @@ def loss_and_gradients(
     """Return the loss of each trial on a batch, and the gradients of the trained parameters by name."""
     if is_compiled(network.kernel):
         return network.compiled_gradients(tokens_KBT, target_KB)
-    loss_K = per_trial_loss(network(tokens_KBT, end_KB), target_KB).mean(1)
+    loss_K = network.losses(network(tokens_KBT, end_KB), target_KB).mean(1)
     names = network.trained_names
     gradients = torch.autograd.grad(loss_K.sum(), [network[name] for name in names])
     return loss_K.detach(), dict(zip(names, gradients, strict=True))

@@ -13,11 +13,11 @@ from orch.models.compiled.activation import sigmoid
 from orch.models.compiled.jit import cache_folder, jit, source_digest
 from orch.models.compiled.token_table import OuterProducts
 from orch.models.kernel import COMPILED, PLAIN, choose_kernel
-from orch.models.network import Network, build
+from orch.models.network import Network, build, per_trial_loss
 from orch.tasks import REGISTRY
 from orch.tasks.sampling import Batch, Sampler
 from orch.training.adam import StackedAdam
-from orch.training.evaluation import evaluate, per_trial_loss
+from orch.training.evaluation import evaluate
 
 K, B = 3, 21
 TASK = REGISTRY["modular_addition"](modulus=5)

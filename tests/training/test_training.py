@@ -12,7 +12,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from orch.core.errors import DamagedFile, InvalidSettings
-from orch.models.network import build
+from orch.models.network import build, per_trial_loss
 from orch.models.recurrence import batch_positions, blocks, token_lookup
 from orch.sweeps.result import StopReason
 from orch.tasks.sampling import Sampler, derive_seed
@@ -26,7 +26,7 @@ from orch.training.checkpoints import (
     snapshot_bytes,
 )
 from orch.training.data import STEPS_PER_BLOCK, FixedSet, training_data
-from orch.training.evaluation import EvaluationSets, per_trial_loss
+from orch.training.evaluation import EvaluationSets
 from orch.training.train import Training, train
 from tests.small import MODELS, small_trial
 
@@ -123,7 +123,7 @@ def test_a_finished_member_leaves_and_the_others_go_on_unchanged():
 
 
 def test_trials_that_differ_in_more_than_rate_and_seeds_do_not_share_a_pack():
-    with pytest.raises(InvalidSettings, match="may differ only in learning rate and seeds"):
+    with pytest.raises(InvalidSettings, match="may differ only in learning rate, seeds"):
         Training([small_trial("rnn"), small_trial("rnn", batch_size=32)])
 
 
