@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 
 from orch.models.config import BilinearFamilyConfig, Shape
+from orch.models.kernel import COMPILED, PLAIN
 from orch.models.look import Look
+from orch.models.step_costs import Launches
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -11,6 +13,7 @@ class Config(BilinearFamilyConfig):
     name = "bilinear"
     revision = 3
     compiled_from = 1
+    launches = {PLAIN: Launches(30, per_position=13, per_token=3), COMPILED: Launches(11, for_each_trial=True)}
     about = "h' = A(x) h, with A(x) any matrix linear in the input"
     title = "Bilinear"
     looks = {"": Look("#000000", "o")}

@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 
 from orch.core.settings import setting
-from orch.models.config import BilinearFamilyConfig, Shape
+from orch.models.config import ELEMENTWISE, BilinearFamilyConfig, Shape, Vocabulary
+from orch.models.kernel import COMPILED, PLAIN
 from orch.models.look import DASH_DOT, DASHED, DOTTED, Look
+from orch.models.step_costs import Launches
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -12,6 +14,7 @@ class Config(BilinearFamilyConfig):
     name = "block_diagonal"
     revision = 3
     compiled_from = 1
+    launches = {PLAIN: Launches(36, per_position=13, per_token=3), COMPILED: Launches(11, for_each_trial=True)}
     about = "A(x) made of independent blocks; block size 1 is the real diagonal"
     title = "Block-diagonal"
     variant_titles = {"1": "Block 1 (real diagonal)", "": "Block {}"}
@@ -42,6 +45,15 @@ class Config(BilinearFamilyConfig):
 
     def recurrence_flops(self, readable: int, num_positions: int) -> int:
         return 2 * self.width * self.block_size * (readable * self.width + num_positions)
+
+    def launches_of(self, kernel: str, vocabulary: Vocabulary, num_positions: int) -> Launches:
+        if kernel == PLAIN and self.block_size <= ELEMENTWISE:
+            return Launches(31, per_position=12) if self.block_size == 1 else Launches(14, per_position=16)
+        return BilinearFamilyConfig.launches_of(self, kernel, vocabulary, num_positions)
+
+    def num_entries(self, vocabulary: Vocabulary, num_samples: int, num_tokens: int, kernel: str) -> float:
+        per_component = 1 + 0.5 * self.block_size if self.block_size <= ELEMENTWISE else 3
+        return num_samples * num_tokens * self.width * per_component
 
     def problems(self) -> list[str]:
         found = BilinearFamilyConfig.problems(self)

@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 
 from orch.core.settings import setting
-from orch.models.config import BilinearFamilyConfig, Shape
+from orch.models.config import BilinearFamilyConfig, Shape, Vocabulary
+from orch.models.kernel import COMPILED, PLAIN
 from orch.models.look import Look
+from orch.models.step_costs import Launches
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -12,6 +14,7 @@ class Config(BilinearFamilyConfig):
     name = "factored"
     revision = 3
     compiled_from = 128
+    launches = {PLAIN: Launches(32, per_position=30), COMPILED: Launches(11, per_position=4, for_each_trial=True)}
     about = "A(x) = W1 diag(Wx x) W2^T: the bilinear tensor as a sum of R rank-one terms"
     title = "Factored"
     variant_titles = {"": "Factored (rank {})"}
@@ -34,10 +37,33 @@ class Config(BilinearFamilyConfig):
         multiplied_out = 2 * H * H * (readable * F + num_positions)
         return 2 * readable * H * F + min(through_factors, multiplied_out)
 
-    def transition_size(self, readable: int, num_positions: int) -> int:
+    def _multiplies_out(self, readable: int, num_positions: int) -> bool:
+        """Return whether the factors are multiplied out, once per token."""
         H, F = self.width, self.rank
-        multiplied_out = readable * H * F + num_positions * H < 2 * num_positions * F
-        return H * H if multiplied_out else 2 * F
+        return readable * H * F + num_positions * H < 2 * num_positions * F
+
+    def launches_of(self, kernel: str, vocabulary: Vocabulary, num_positions: int) -> Launches:
+        if kernel == PLAIN and self._multiplies_out(vocabulary.readable, num_positions):
+            return Launches(33, per_position=13, per_token=11)
+        return BilinearFamilyConfig.launches_of(self, kernel, vocabulary, num_positions)
+
+    def num_entries(self, vocabulary: Vocabulary, num_samples: int, num_tokens: int, kernel: str) -> float:
+        num_positions = num_samples * num_tokens
+        if self._multiplies_out(vocabulary.readable, num_positions):
+            return num_positions * (2 * self.width + self.rank / 4)
+        return 3 * num_positions * (self.width + self.rank)
+
+    def moved_numbers(
+        self, vocabulary: Vocabulary, num_samples: int, num_tokens: int, kernel: str, training: bool
+    ) -> float:
+        num_positions = num_samples * num_tokens
+        if kernel != PLAIN or self._multiplies_out(vocabulary.readable, num_positions):
+            return BilinearFamilyConfig.moved_numbers(self, vocabulary, num_samples, num_tokens, kernel, training)
+        per_position = 26 * self.width + 63 * self.rank if training else 8.4 * self.width + 6.3 * self.rank
+        return num_positions * per_position
+
+    def transition_size(self, readable: int, num_positions: int) -> int:
+        return self.width**2 if self._multiplies_out(readable, num_positions) else 2 * self.rank
 
     def problems(self) -> list[str]:
         found = BilinearFamilyConfig.problems(self)

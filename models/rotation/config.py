@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass
 
-from orch.models.config import BilinearFamilyConfig, Shape
+from orch.models.config import BilinearFamilyConfig, Shape, Vocabulary
+from orch.models.kernel import COMPILED, PLAIN
 from orch.models.look import Look
+from orch.models.step_costs import Launches
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -11,6 +13,7 @@ class Config(BilinearFamilyConfig):
     name = "rotation"
     revision = 3
     compiled_from = 1
+    launches = {PLAIN: Launches(27, per_position=16), COMPILED: Launches(11, for_each_trial=True)}
     about = "A(x) made of 2x2 rotations, their angles linear in the input (R2)"
     title = "Rotation"
     looks = {"": Look("#009E73", "D")}
@@ -25,6 +28,9 @@ class Config(BilinearFamilyConfig):
 
     def recurrence_flops(self, readable: int, num_positions: int) -> int:
         return self.width * (readable * self.width + 4 * num_positions)
+
+    def num_entries(self, vocabulary: Vocabulary, num_samples: int, num_tokens: int, kernel: str) -> float:
+        return 2 * num_samples * num_tokens * self.width
 
     def problems(self) -> list[str]:
         found = BilinearFamilyConfig.problems(self)

@@ -2,11 +2,11 @@
 
 import enum
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from orch.planning.pack_size import pack_size
-from orch.planning.plan import PlannedTrial
+from orch.planning.plan import Plan, PlannedTrial, TrialState
 from orch.running.failures import Failure
 from orch.running.running_trial import RunningTrial
 from orch.sweeps.trial import Trial
@@ -110,11 +110,24 @@ def make_packs(
             kinds.setdefault(each.trial.stackable(), []).append(each)
     packs: list[list[PlannedTrial]] = []
     for members in kinds.values():
-        size = pack_size(members[0].trial, len(members), device, most, members[0].probed)
+        size = pack_size(members[0].trial, len(members), device, most, members[0].probed, members[0].tried)
         packs += [members[start : start + size] for start in range(0, len(members), size)]
     longest_first = [[each] for each in canaries] + sorted(packs, key=_seconds, reverse=True)
     order = sorted(longest_first, key=_seconds) if cheapest_first else longest_first
     return [Unit([each.trial for each in pack]) for pack in order]
+
+
+def packed(plan: Plan, most: int | None = None) -> Plan:
+    """Return the plan with each trial's seconds in the pack that it would train in; `most` limits their size.
+
+    Trials that wait are packed among themselves.
+    """
+    left = [planned for planned in plan.trials if planned.left]
+    waiting = [
+        replace(each, id=str(place)) for place, each in enumerate(plan.trials) if each.state is TrialState.WAITING
+    ]
+    units = [*make_packs(left, plan.device, most), *make_packs(waiting, plan.device, most)]
+    return plan.in_packs(unit.trials for unit in units)
 
 
 def _seconds(pack: list[PlannedTrial]) -> float:
