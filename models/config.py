@@ -149,7 +149,7 @@ class ModelConfig:
 
     def launches_of(self, kernel: str, vocabulary: Vocabulary, num_positions: int) -> Launches:
         """What a training step on a batch of `num_positions` in all starts: by default, what `launches` says."""
-        return self.launches.get(kernel, self.launches[PLAIN])
+        return self.launches.get(kernel.partition("-")[0], self.launches[PLAIN])  # without its version
 
     @property
     def passes(self) -> int:
@@ -277,7 +277,9 @@ class BilinearFamilyConfig(ModelConfig):
         transition = self.transition_size(vocabulary.readable, num_positions)
         training = training and not self.frozen
         if kernel != PLAIN:
-            return num_positions * ((10 if training else 3) * self.width + transition * (2 if training else 1))
+            # Samples that read the same token share its transition.
+            tables = vocabulary.readable * transition * num_tokens * (2 if training else 1)
+            return num_positions * self.width * (10 if training else 3) + tables
         # Plain kernels look a transition up for each sample and position. For large blocks they sum gradients by token.
         if not training:
             return num_positions * (5 * self.width + 2 * transition)
@@ -338,7 +340,7 @@ class TokenRNNConfig(ModelConfig):
         if kernel == PLAIN:
             per_position = 7.5 + 41 * self.num_gates if training else 1 + 10.7 * self.num_gates
         else:
-            per_position = 4 + 8 * self.num_gates if training else 2 + 2 * self.num_gates
+            per_position = 6 + 17 * self.num_gates if training else 0.4 + 4.8 * self.num_gates
         return num_samples * num_tokens * self.width * per_position
 
     def working_memory(self, vocabulary: Vocabulary, num_samples: int, num_tokens: int, training: bool) -> int:

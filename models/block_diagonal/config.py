@@ -6,7 +6,10 @@ from orch.core.settings import setting
 from orch.models.config import ELEMENTWISE, BilinearFamilyConfig, Shape, Vocabulary
 from orch.models.kernel import COMPILED, PLAIN
 from orch.models.look import DASH_DOT, DASHED, DOTTED, Look
-from orch.models.step_costs import Launches
+from orch.models.step_costs import TRITON, Launches
+
+ONE_LAUNCH = 8
+"""Largest block that a kernel for GPUs applies at all positions in one launch."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -14,7 +17,11 @@ class Config(BilinearFamilyConfig):
     name = "block_diagonal"
     revision = 3
     compiled_from = 1
-    launches = {PLAIN: Launches(36, per_position=13, per_token=3), COMPILED: Launches(11, for_each_trial=True)}
+    launches = {
+        PLAIN: Launches(36, per_position=13, per_token=3),
+        COMPILED: Launches(11, for_each_trial=True),
+        TRITON: Launches(25, per_position=2),
+    }
     about = "A(x) made of independent blocks; block size 1 is the real diagonal"
     title = "Block-diagonal"
     variant_titles = {"1": "Block 1 (real diagonal)", "": "Block {}"}
@@ -49,6 +56,8 @@ class Config(BilinearFamilyConfig):
     def launches_of(self, kernel: str, vocabulary: Vocabulary, num_positions: int) -> Launches:
         if kernel == PLAIN and self.block_size <= ELEMENTWISE:
             return Launches(31, per_position=12) if self.block_size == 1 else Launches(14, per_position=16)
+        if kernel == TRITON and self.block_size <= ONE_LAUNCH:
+            return Launches(25)
         return BilinearFamilyConfig.launches_of(self, kernel, vocabulary, num_positions)
 
     def num_entries(self, vocabulary: Vocabulary, num_samples: int, num_tokens: int, kernel: str) -> float:

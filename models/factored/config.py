@@ -6,7 +6,7 @@ from orch.core.settings import setting
 from orch.models.config import BilinearFamilyConfig, Shape, Vocabulary
 from orch.models.kernel import COMPILED, PLAIN
 from orch.models.look import Look
-from orch.models.step_costs import Launches
+from orch.models.step_costs import TRITON, Launches
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -14,7 +14,11 @@ class Config(BilinearFamilyConfig):
     name = "factored"
     revision = 3
     compiled_from = 128
-    launches = {PLAIN: Launches(32, per_position=30), COMPILED: Launches(11, per_position=4, for_each_trial=True)}
+    launches = {
+        PLAIN: Launches(32, per_position=30),
+        COMPILED: Launches(11, per_position=4, for_each_trial=True),
+        TRITON: Launches(29, per_position=8),
+    }
     about = "A(x) = W1 diag(Wx x) W2^T: the bilinear tensor as a sum of R rank-one terms"
     title = "Factored"
     variant_titles = {"": "Factored (rank {})"}
@@ -57,9 +61,12 @@ class Config(BilinearFamilyConfig):
         self, vocabulary: Vocabulary, num_samples: int, num_tokens: int, kernel: str, training: bool
     ) -> float:
         num_positions = num_samples * num_tokens
-        if kernel != PLAIN or self._multiplies_out(vocabulary.readable, num_positions):
+        if kernel != PLAIN:
+            per_position = 16 * self.width + 32 * self.rank if training else 5.3 * self.width + 5.5 * self.rank
+        elif self._multiplies_out(vocabulary.readable, num_positions):
             return BilinearFamilyConfig.moved_numbers(self, vocabulary, num_samples, num_tokens, kernel, training)
-        per_position = 26 * self.width + 63 * self.rank if training else 8.4 * self.width + 6.3 * self.rank
+        else:
+            per_position = 26 * self.width + 63 * self.rank if training else 8.4 * self.width + 6.3 * self.rank
         return num_positions * per_position
 
     def transition_size(self, readable: int, num_positions: int) -> int:

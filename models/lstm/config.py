@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from orch.models.config import TokenRNNConfig
 from orch.models.kernel import COMPILED, PLAIN
 from orch.models.look import Look
-from orch.models.step_costs import Launches
+from orch.models.step_costs import TRITON, Launches
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -13,7 +13,11 @@ class Config(TokenRNNConfig):
     name = "lstm"
     revision = 2
     compiled_from = 128
-    launches = {PLAIN: Launches(46, per_position=28), COMPILED: Launches(11, per_position=2, for_each_trial=True)}
+    launches = {
+        PLAIN: Launches(46, per_position=28),
+        COMPILED: Launches(11, per_position=2, for_each_trial=True),
+        TRITON: Launches(29, per_position=4),
+    }
     num_gates = 4
     about = "gated recurrence, torch.nn.LSTM's parameters"
     title = "LSTM"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from orch.models.config import TokenRNNConfig
 from orch.models.kernel import COMPILED, PLAIN
 from orch.models.look import DASHED, Look
-from orch.models.step_costs import Launches
+from orch.models.step_costs import TRITON, Launches
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -13,7 +13,11 @@ class Config(TokenRNNConfig):
     name = "rnn"
     revision = 2
     compiled_from = 128
-    launches = {PLAIN: Launches(41, per_position=13), COMPILED: Launches(11, per_position=2, for_each_trial=True)}
+    launches = {
+        PLAIN: Launches(41, per_position=13),
+        COMPILED: Launches(11, per_position=2, for_each_trial=True),
+        TRITON: Launches(29, per_position=4),
+    }
     num_gates = 1
     about = "h' = tanh(W x + U h + b), torch.nn.RNN's parameters"
     title = "RNN"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from orch.models.config import BilinearFamilyConfig, Shape, Vocabulary
 from orch.models.kernel import COMPILED, PLAIN
 from orch.models.look import Look
-from orch.models.step_costs import Launches
+from orch.models.step_costs import TRITON, Launches
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -13,7 +13,11 @@ class Config(BilinearFamilyConfig):
     name = "rotation"
     revision = 3
     compiled_from = 1
-    launches = {PLAIN: Launches(27, per_position=16), COMPILED: Launches(11, for_each_trial=True)}
+    launches = {
+        PLAIN: Launches(27, per_position=16),
+        COMPILED: Launches(11, for_each_trial=True),
+        TRITON: Launches(27),
+    }
     about = "A(x) made of 2x2 rotations, their angles linear in the input (R2)"
     title = "Rotation"
     looks = {"": Look("#009E73", "D")}

@@ -60,7 +60,7 @@ def stacks_exactly(trial: Trial) -> bool:
 
 def memory(trial: Trial, size: int = 1, device: str = "cpu") -> float:
     """Estimate the bytes that training a pack takes at its peak, validations and tests included."""
-    if on_cpu(device):
+    if device.startswith("cpu"):
         return size * _memory_on_a_core(trial)
     model, vocabulary, num_tokens = trial.model, trial.vocabulary, trial.task.num_tokens
 

@@ -20,9 +20,10 @@ from orch.sweeps.trial import Trial
 
 BYTES = 4
 """Of a parameter or of an entry of a state."""
-PASSES_OVER_PARAMETERS = 10
-"""Reads and writes of every parameter in a step: seven by Adam, one by the forward pass, two by the gradients."""
-EVALUATION_LAUNCHES = 0.45
+PASSES_OVER_PARAMETERS = {PLAIN: 10, TRITON: 8}
+"""Reads and writes of every parameter in a step: one forwards, two by the gradients, seven by Adam. Triton's kernels
+write no gradients of token tables."""
+EVALUATION_LAUNCHES = 0.48
 """Kernels of a forward pass without gradients, as a share of those of a training step."""
 
 
@@ -70,6 +71,8 @@ class Core:
     per_evaluated_entry: float
 
 
+SECONDS_PER_DRAWN_TOKEN = 20e-9
+"""Time of a CPU core to draw a token of a test, with the answer that is right most often. A pack shares its samples."""
 START_SECONDS = 7.0
 """Time that Ray and its workers take to start on one machine, before the first training step: 5 to 8 seconds."""
 ASSUMED_IN = "November 2026"
@@ -112,11 +115,12 @@ def planned_kernel(model: ModelConfig, device: str = "cpu") -> str:
     """Return the kernel that new trials would use on `device`, which may be on another machine."""
     wanted = os.environ.get(VARIABLE)
     if not on_cpu(device):
-        return TRITON if TRITON in model.launches and wanted != PLAIN else PLAIN
+        has_triton = TRITON in model.launches and getattr(model, "has_gpu_kernels", False)
+        return TRITON if has_triton and wanted != PLAIN else PLAIN
     prefers_compiled = wanted == COMPILED if wanted in (PLAIN, COMPILED) else model.compiled
     # It is not imported, because that takes longer than to plan.
     found = model.has_compiled and prefers_compiled and importlib.util.find_spec("numba") is not None
-    return COMPILED if found else PLAIN
+    return str(getattr(model, "compiled_kernel", COMPILED)) if found else PLAIN
 
 
 def is_captured(model: ModelConfig) -> bool:
@@ -149,14 +153,27 @@ def step_seconds(trial: Trial, size: float = 1, device: str = "cpu", kernel: str
     return draws + max(busy, num_launches * A100.host_seconds_per_launch)
 
 
+def device_seconds(trial: Trial, size: float, kernel: str) -> float:
+    """Estimate the seconds that a step keeps a GPU busy, without the host."""
+    return _on_gpu(trial, size, A100, kernel, trial.batch_size, trial.task.num_tokens(trial.max_inputs), True)[0]
+
+
+def bytes_moved(trial: Trial, size: float, kernel: str) -> float:
+    """Estimate the bytes that a GPU reads and writes in a training step."""
+    num_tokens = trial.task.num_tokens(trial.max_inputs)
+    return sum(_gpu_bytes(trial, size, kernel, trial.batch_size, num_tokens, training=True))
+
+
 def validation_seconds(trial: Trial, size: float = 1, device: str = "cpu", kernel: str | None = None) -> float:
     """Estimate the seconds of one validation of a pack."""
     return _evaluation_seconds(trial, size, device, kernel, trial.validation_samples, trial.max_inputs)
 
 
 def seconds_of_tests(trial: Trial, size: float = 1, device: str = "cpu", kernel: str | None = None) -> float:
-    """Estimate the seconds of all tests at the end of a pack."""
-    return sum(
+    """Estimate the seconds of all tests at the end of a pack, and on a CPU of drawing their samples."""
+    num_tokens = sum(trial.task.num_tokens(length) for length in trial.tested_lengths)
+    drawn = trial.test_samples * num_tokens * SECONDS_PER_DRAWN_TOKEN if on_cpu(device) else 0.0
+    return drawn + sum(
         _evaluation_seconds(trial, size, device, kernel, trial.test_samples, length) for length in trial.tested_lengths
     )
 
@@ -187,7 +204,7 @@ def _evaluation_seconds(
 
 
 def _on_core(trial: Trial, size: float, kernel: str, num_samples: int, num_tokens: int, training: bool) -> float:
-    core, model, vocabulary = CORES[COMPILED if kernel == COMPILED else PLAIN], trial.model, trial.vocabulary
+    core, model, vocabulary = CORES[PLAIN if kernel == PLAIN else COMPILED], trial.model, trial.vocabulary
     launches = model.num_launches(vocabulary, num_samples, num_tokens, kernel) * core.per_launch
     operations = model.forward_flops(vocabulary, num_samples, num_tokens)
     entries = model.num_entries(vocabulary, num_samples, num_tokens, kernel)
@@ -217,11 +234,9 @@ def _on_gpu(
     model, vocabulary, num_samples = trial.model, trial.vocabulary, math.ceil(num_samples)
     num_launches = model.num_launches(vocabulary, num_samples, num_tokens, kernel)
     operations = size * model.forward_flops(vocabulary, num_samples, num_tokens)
-    moved = size * BYTES * model.moved_numbers(vocabulary, num_samples, num_tokens, kernel, training)
-    updated = 0.0
+    moved, updated = _gpu_bytes(trial, size, kernel, num_samples, num_tokens, training)
     if training:
         operations *= model.passes
-        updated = size * BYTES * PASSES_OVER_PARAMETERS * _num_trained(trial)
     else:
         num_launches *= EVALUATION_LAUNCHES
     seconds = (
@@ -230,6 +245,15 @@ def _on_gpu(
         + _transfer(gpu, updated, updated / 2)
     )
     return seconds, num_launches
+
+
+def _gpu_bytes(
+    trial: Trial, size: float, kernel: str, num_samples: int, num_tokens: int, training: bool
+) -> tuple[float, float]:
+    """Return the bytes that are moved at positions, and those that passes over the parameters move."""
+    moved = trial.model.moved_numbers(trial.vocabulary, num_samples, num_tokens, kernel, training)
+    passes = PASSES_OVER_PARAMETERS.get(kernel, PASSES_OVER_PARAMETERS[PLAIN]) if training else 0
+    return size * BYTES * moved, size * BYTES * passes * _num_trained(trial)
 
 
 def _transfer(gpu: Gpu, num_bytes: float, at_once: float) -> float:
