@@ -6,7 +6,7 @@ from orch.core.settings import setting
 from orch.models.config import LayeredConfig, Shape, Vocabulary
 from orch.models.kernel import COMPILED, PLAIN, choose_kernel
 from orch.models.look import DASHED, DOTTED, Look
-from orch.models.step_costs import Launches
+from orch.models.step_costs import TRITON, Launches
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -23,7 +23,11 @@ class Config(LayeredConfig):
     }
     packs = True
     compiled_from = 1
-    launches = {PLAIN: Launches(60, per_layer=146, per_position=10), COMPILED: Launches(60, per_layer=100)}
+    launches = {
+        PLAIN: Launches(60, per_layer=146, per_position=10),
+        COMPILED: Launches(60, per_layer=100),
+        TRITON: Launches(36, per_layer=26),
+    }
     small_settings = {"layers": 2}
     own_learning_rates = {"laptop": (1e-3,)}
 
@@ -83,7 +87,7 @@ class Config(LayeredConfig):
         self, vocabulary: Vocabulary, num_samples: int, num_tokens: int, kernel: str, training: bool
     ) -> float:
         # Plain kernels move all states; others keep them, and move what goes in and comes out.
-        states = self.state_size if kernel == PLAIN else 1.5
+        states = self.state_size if kernel == PLAIN else 1.4
         return num_samples * num_tokens * self.layers * self.inner * states * (43 if training else 11)
 
     def working_memory(self, vocabulary: Vocabulary, num_samples: int, num_tokens: int, training: bool) -> int:

@@ -35,8 +35,8 @@ PACES = {
 }
 
 
-def _pace(device: str) -> Pace:
-    return PACES["cpu" if on_cpu(device) else "gpu"]
+def pace_of(trial: Trial, device: str) -> Pace:
+    return PACES[("compiled" if trial.model.compiled else "cpu") if on_cpu(device) else "gpu"]
 
 
 def stacks_exactly(trial: Trial) -> bool:
@@ -102,7 +102,7 @@ def pack_size(
     packs of the model that `orch doctor` timed on the device. Packs have equal sizes: twelve trials make two packs of
     six, not nine and three.
     """
-    pace = _pace(device)
+    pace = pace_of(trial, device)
     measured = 0 if probed is None or probed.memory is None else probed.memory
     most = min(largest or pace.largest_pack, num_available)
     while most > 1 and max(memory(trial, most, device), most * measured) > pace.memory:

@@ -189,13 +189,16 @@ def shared_out(
     planned: Iterable[PlannedTrial], packs: Iterable[Sequence[Trial]], estimator: Estimator
 ) -> list[PlannedTrial]:
     """Return the planned trials with their share of the seconds of their packs. Those in none of them are alone."""
-    sizes = {trial: len(pack) for pack in packs for trial in pack}
+    shares: dict[Trial, tuple[int, float, Basis]] = {}
+    for pack in packs:
+        # The others are padded to the longest sequences of the pack.
+        slowest = max(pack, key=lambda trial: estimator.estimate(trial)[0])
+        shares |= dict.fromkeys(pack, (len(pack), *estimator.estimate(slowest, len(pack))))
 
     def share(each: PlannedTrial) -> PlannedTrial:
-        size = sizes.get(each.trial, 1)
-        if size == 1 or each.state is TrialState.DONE:
+        if each.trial not in shares or each.state is TrialState.DONE:
             return each
-        seconds, basis = estimator.estimate(each.trial, size)
+        size, seconds, basis = shares[each.trial]
         return replace(each, seconds=seconds, basis=basis, pack=size)
 
     return [share(each) for each in planned]
