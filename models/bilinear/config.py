@@ -13,14 +13,14 @@ class Config(BilinearFamilyConfig):
     name = "bilinear"
     revision = 3
     compiled_from = 1
+    about = "h' = A(x) h, with A(x) any matrix linear in the input"
+    title = "Bilinear"
+    looks = {"": Look("#000000", "o")}
     launches = {
         PLAIN: Launches(30, per_position=13, per_token=3),
         COMPILED: Launches(11, for_each_trial=True),
         TRITON: Launches(25, per_position=2),
     }
-    about = "h' = A(x) h, with A(x) any matrix linear in the input"
-    title = "Bilinear"
-    looks = {"": Look("#000000", "o")}
 
     def recurrence_shapes(self) -> dict[str, Shape]:
         return {"transition": (self.width, self.width, self.width)}

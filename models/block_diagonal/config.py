@@ -17,11 +17,6 @@ class Config(BilinearFamilyConfig):
     name = "block_diagonal"
     revision = 3
     compiled_from = 1
-    launches = {
-        PLAIN: Launches(36, per_position=13, per_token=3),
-        COMPILED: Launches(11, for_each_trial=True),
-        TRITON: Launches(25, per_position=2),
-    }
     about = "A(x) made of independent blocks; block size 1 is the real diagonal"
     title = "Block-diagonal"
     variant_titles = {"1": "Block 1 (real diagonal)", "": "Block {}"}
@@ -32,6 +27,11 @@ class Config(BilinearFamilyConfig):
         "": Look("#A34700", "^"),
     }
     small_settings = {"block_size": 2}
+    launches = {
+        PLAIN: Launches(36, per_position=13, per_token=3),
+        COMPILED: Launches(11, for_each_trial=True),
+        TRITON: Launches(25, per_position=2),
+    }
 
     block_size: int = setting(8, "size of the diagonal blocks; 1 is the real diagonal")
 

@@ -14,16 +14,16 @@ class Config(BilinearFamilyConfig):
     name = "factored"
     revision = 3
     compiled_from = 128
-    launches = {
-        PLAIN: Launches(32, per_position=30),
-        COMPILED: Launches(11, per_position=4, for_each_trial=True),
-        TRITON: Launches(29, per_position=8),
-    }
     about = "A(x) = W1 diag(Wx x) W2^T: the bilinear tensor as a sum of R rank-one terms"
     title = "Factored"
     variant_titles = {"": "Factored (rank {})"}
     looks = {"": Look("#0072B2", "s")}
     small_settings = {"rank": 8}
+    launches = {
+        PLAIN: Launches(32, per_position=30),
+        COMPILED: Launches(11, per_position=4, for_each_trial=True),
+        TRITON: Launches(29, per_position=8),
+    }
 
     rank: int = setting(256, "number of factors, R")
 

@@ -13,15 +13,15 @@ class Config(BilinearFamilyConfig):
     name = "rotation"
     revision = 3
     compiled_from = 1
+    about = "A(x) made of 2x2 rotations, their angles linear in the input (R2)"
+    title = "Rotation"
+    looks = {"": Look("#009E73", "D")}
+    own_learning_rates = {"laptop": (3e-3, 1e-3)}
     launches = {
         PLAIN: Launches(27, per_position=16),
         COMPILED: Launches(11, for_each_trial=True),
         TRITON: Launches(27),
     }
-    about = "A(x) made of 2x2 rotations, their angles linear in the input (R2)"
-    title = "Rotation"
-    looks = {"": Look("#009E73", "D")}
-    own_learning_rates = {"laptop": (3e-3, 1e-3)}
 
     @property
     def state_block(self) -> int:
