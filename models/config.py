@@ -52,8 +52,6 @@ class ModelConfig:
     compiled_from: ClassVar[int | None] = None
     """Width from which the network's compiled kernels are used on a CPU; None if it has none. In packs of narrow trials
     the plain kernel may be faster, because one operation of it serves all of them."""
-    launches: ClassVar[Mapping[str, Launches]] = {PLAIN: Launches(40, per_position=13)}
-    """What a training step starts, by name of the kernel."""
     slow: ClassVar[bool] = False
     """True if it takes many times as long as other models of its width: small scales train fewer trials of it."""
     title: ClassVar[str] = ""
@@ -68,6 +66,8 @@ class ModelConfig:
     """Settings other than the width that make a trial small enough for tests and `orch doctor`."""
     own_learning_rates: ClassVar[Mapping[str, tuple[float, ...]]] = {}
     """Learning rates by name of scale, in place of the scale's default."""
+    launches: ClassVar[Mapping[str, Launches]] = {PLAIN: Launches(40, per_position=13)}
+    """What a training step starts, by name of the kernel."""
 
     @classmethod
     def title_of(cls, variant: str = "") -> str:

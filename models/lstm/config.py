@@ -13,12 +13,12 @@ class Config(TokenRNNConfig):
     name = "lstm"
     revision = 2
     compiled_from = 128
+    num_gates = 4
+    about = "gated recurrence, torch.nn.LSTM's parameters"
+    title = "LSTM"
+    looks = {"": Look("#CC79A7", "P")}
     launches = {
         PLAIN: Launches(46, per_position=28),
         COMPILED: Launches(11, per_position=2, for_each_trial=True),
         TRITON: Launches(29, per_position=4),
     }
-    num_gates = 4
-    about = "gated recurrence, torch.nn.LSTM's parameters"
-    title = "LSTM"
-    looks = {"": Look("#CC79A7", "P")}

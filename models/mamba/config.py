@@ -23,13 +23,13 @@ class Config(LayeredConfig):
     }
     packs = True
     compiled_from = 1
+    small_settings = {"layers": 2}
+    own_learning_rates = {"laptop": (1e-3,)}
     launches = {
         PLAIN: Launches(60, per_layer=146, per_position=10),
         COMPILED: Launches(60, per_layer=100),
         TRITON: Launches(36, per_layer=26),
     }
-    small_settings = {"layers": 2}
-    own_learning_rates = {"laptop": (1e-3,)}
 
     expansion: int = setting(2, "inner width as a multiple of the width")
     state_size: int = setting(16, "states per inner channel")

@@ -13,12 +13,12 @@ class Config(TokenRNNConfig):
     name = "rnn"
     revision = 2
     compiled_from = 128
+    num_gates = 1
+    about = "h' = tanh(W x + U h + b), torch.nn.RNN's parameters"
+    title = "RNN"
+    looks = {"": Look("#E69F00", "X", DASHED, filled=False)}
     launches = {
         PLAIN: Launches(41, per_position=13),
         COMPILED: Launches(11, per_position=2, for_each_trial=True),
         TRITON: Launches(29, per_position=4),
     }
-    num_gates = 1
-    about = "h' = tanh(W x + U h + b), torch.nn.RNN's parameters"
-    title = "RNN"
-    looks = {"": Look("#E69F00", "X", DASHED, filled=False)}

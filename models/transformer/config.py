@@ -22,9 +22,9 @@ class Config(LayeredConfig):
         "": Look("#595959", "*"),
     }
     packs = True
-    launches = {PLAIN: Launches(60, per_layer=67)}
     small_settings = {"layers": 2, "heads": 2}
     own_learning_rates = {"laptop": (3e-4,)}
+    launches = {PLAIN: Launches(60, per_layer=67)}
 
     # The paper names no number at width 256; 4 keeps GPT-2's head size of 64.
     heads: int = setting(4, "number of attention heads")
