@@ -13,7 +13,7 @@ from orch.core.errors import InvalidSettings
 from orch.core.settings import setting
 from orch.models.kernel import PLAIN, choose_kernel
 from orch.models.look import Look
-from orch.models.step_costs import Launches
+from orch.models.step_costs import TRITON, Launches
 
 if TYPE_CHECKING:
     from orch.models.network import Network
@@ -260,6 +260,9 @@ class BilinearFamilyConfig(ModelConfig):
 
     def num_launches(self, vocabulary: Vocabulary, num_samples: int, num_tokens: int, kernel: str) -> float:
         found = ModelConfig.num_launches(self, vocabulary, num_samples, num_tokens, kernel)
+        if kernel == TRITON:
+            found += {"none": 0, "constant": 3, "input": 6, "input+constant": 8}.get(self.additive, 0)
+            return 0.65 * found if self.frozen else found  # without a backward pass
         if kernel != PLAIN:
             return found
         kind, _, final = self.train_normalisation.partition("-")
@@ -268,7 +271,7 @@ class BilinearFamilyConfig(ModelConfig):
         if self.additive != "none":
             at_each += 2
         found += at_each * num_tokens + added + (19 if final else 0)
-        return 0.42 * found if self.frozen else found  # without a backward pass
+        return 0.42 * found if self.frozen else found
 
     def moved_numbers(
         self, vocabulary: Vocabulary, num_samples: int, num_tokens: int, kernel: str, training: bool

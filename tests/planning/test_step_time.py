@@ -43,6 +43,7 @@ def test_the_computed_time_on_a_core_is_about_the_measured_one(model, width):
 
 
 def test_a_step_that_is_not_recorded_waits_for_the_host(monkeypatch):
+    monkeypatch.setenv("ORCH_KERNEL", "plain")
     model = trial("rotation")
     recorded = step_seconds(model, 1, "cuda")
     monkeypatch.setenv("ORCH_CAPTURE", "off")
@@ -59,6 +60,7 @@ def test_a_pack_takes_longer_than_a_trial_and_less_than_its_trials_one_by_one(na
 
 
 def test_what_a_gpu_is_assumed_to_take_decides_the_time(monkeypatch):
+    monkeypatch.setenv("ORCH_KERNEL", "plain")
     bound_by_memory, bound_by_launches = trial("bilinear"), trial("rotation")
     before = {each: step_seconds(each, 1, "cuda") for each in (bound_by_memory, bound_by_launches)}
     for field, value, slower in (
