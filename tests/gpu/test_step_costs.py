@@ -54,5 +54,5 @@ def test_counts_hold_for_other_tasks_settings_and_packs(simulation, name):
     assert predicted_launches(trial, kernel) == pytest.approx(counted["launches"], rel=0.1)
     if kernel == "plain":
         assert step_time.bytes_moved(trial, size, kernel) == pytest.approx(counted["moved"], rel=0.25)
-    # Kernel by kernel, each takes the longest of its launch, its bytes and its operations; the estimate adds some of it.
+    # Kernel by kernel, each takes the longest of its launch, its bytes and its operations. The estimate adds some.
     assert 0.7 < step_time.device_seconds(trial, size, kernel) / counted["seconds"] < 1.5
