@@ -5,6 +5,7 @@ pack starts its kernels once, and moves and computes for each of its trials. Est
 come from here, so that they agree.
 """
 
+import functools
 import importlib.util
 import math
 import os
@@ -118,9 +119,14 @@ def planned_kernel(model: ModelConfig, device: str = "cpu") -> str:
         has_triton = TRITON in model.launches and getattr(model, "has_gpu_kernels", False)
         return TRITON if has_triton and wanted != PLAIN else PLAIN
     prefers_compiled = wanted == COMPILED if wanted in (PLAIN, COMPILED) else model.compiled
-    # It is not imported, because that takes longer than to plan.
-    found = model.has_compiled and prefers_compiled and importlib.util.find_spec("numba") is not None
+    found = model.has_compiled and prefers_compiled and _numba_installed()
     return str(getattr(model, "compiled_kernel", COMPILED)) if found else PLAIN
+
+
+@functools.cache
+def _numba_installed() -> bool:
+    """Return whether numba is installed. It is not imported, because that takes longer than to plan."""
+    return importlib.util.find_spec("numba") is not None
 
 
 def is_captured(model: ModelConfig) -> bool:
