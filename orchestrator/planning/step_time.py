@@ -12,7 +12,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from orch.models.config import ModelConfig
+from orch.models.config import ModelConfig, Vocabulary
 from orch.models.kernel import COMPILED, PLAIN, VARIABLE
 from orch.models.module_config import ModuleConfig
 from orch.models.step_costs import TRITON
@@ -267,5 +267,10 @@ def _transfer(gpu: Gpu, num_bytes: float, at_once: float) -> float:
 
 
 def _num_trained(trial: Trial) -> int:
-    shapes = trial.model.shapes(trial.vocabulary).items()
-    return sum(math.prod(shape) for name, shape in shapes if trial.model.is_trained(name))
+    return _count_trained(trial.model, trial.vocabulary)
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def _count_trained(model: ModelConfig, vocabulary: Vocabulary) -> int:
+    shapes = model.shapes(vocabulary).items()
+    return sum(math.prod(shape) for name, shape in shapes if model.is_trained(name))
