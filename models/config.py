@@ -49,6 +49,8 @@ class ModelConfig:
     compiled_from: ClassVar[int | None] = None
     """Width from which the network's compiled kernels are used on a CPU; None if it has none. In packs of narrow trials
     the plain kernel may be faster, because one operation of it serves all of them."""
+    gpu_kernels: ClassVar[bool] = False
+    """True if the network has kernels for GPUs, in `models/gpu_kernels/`."""
     slow: ClassVar[bool] = False
     """True if it takes many times as long as other models of its width: small scales train fewer trials of it."""
     title: ClassVar[str] = ""
@@ -90,12 +92,19 @@ class ModelConfig:
 
     def kernel_name(self, device: str) -> str:
         """Return the implementation that trains new trials on `device`, to be recorded with their results."""
-        return choose_kernel(device, self.compiled) if self.has_compiled else PLAIN
+        if device.startswith("cpu") and not self.has_compiled:
+            return PLAIN
+        return choose_kernel(device, self.compiled, self.has_gpu_kernels)
 
     @property
     def has_compiled(self) -> bool:
         """Whether the network has compiled kernels. A model derived from one that has may have another network."""
         return vars(type(self)).get("compiled_from") is not None
+
+    @property
+    def has_gpu_kernels(self) -> bool:
+        """Whether the network has kernels for GPUs. A model derived from one that has may have another network."""
+        return bool(vars(type(self)).get("gpu_kernels", False))
 
     @property
     def compiled(self) -> bool:

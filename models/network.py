@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from orch.core.errors import InvalidSettings
 from orch.models.config import BilinearFamilyConfig, ModelConfig, Vocabulary
-from orch.models.kernel import COMPILED, PLAIN
+from orch.models.kernel import COMPILED, PLAIN, TRITON
 from orch.models.recurrence import Normalisation
 from orch.models.stacking import NUM_TRIED, Stacking, decide_stacking, stacked_call
 from orch.models.token_table import Scratch, token_table
@@ -187,6 +187,8 @@ class BilinearFamily(Network):
         if self.answers_compiled and self.answers_faster:
             return self.head(self._compiled_scan(x_KRD, tokens_KBT).forward(keep=False))
         normalisation, every_step = self._normalisation()
+        if self.kernel == TRITON:
+            return self.head(self.gpu_scan(x_KRD, tokens_KBT, normalisation, every_step, self._additive(x_KRD)))
         each = normalisation if every_step else Normalisation("none", self.config.state_block)
         h_KBH = self.scan(x_KRD, tokens_KBT, each, self._additive(x_KRD))
         return self.head(h_KBH if every_step else normalisation(h_KBH))
@@ -196,6 +198,17 @@ class BilinearFamily(Network):
         config = self.config
         kind, _, final = (config.train_normalisation if self.training else config.eval_normalisation).partition("-")
         return Normalisation(kind, config.state_block), not final
+
+    def gpu_scan(
+        self,
+        x_KRD: Tensor,
+        tokens_KBT: Tensor,
+        normalisation: Normalisation,
+        every_step: bool,
+        additive_KRH: Tensor | None,
+    ) -> Tensor:
+        """Return the final states (K, B, H), normalised at every step or only at the last, from kernels for GPUs."""
+        raise NotImplementedError
 
     @property
     def answers_faster(self) -> bool:

@@ -11,6 +11,7 @@ class Config(BilinearFamilyConfig):
     name = "bilinear"
     revision = 3
     compiled_from = 1
+    gpu_kernels = True
     about = "h' = A(x) h, with A(x) any matrix linear in the input"
     title = "Bilinear"
     looks = {"": Look("#000000", "o")}

@@ -22,6 +22,19 @@ class Network(BilinearFamily):
         table_KRHH = token_table(self["recurrence.transition"], x_KRD, self.scratch)
         return block_scan(table_KRHH[..., None], tokens_KBT, self["initial_state"], normalisation, additive_KRH)
 
+    def gpu_scan(
+        self,
+        x_KRD: Tensor,
+        tokens_KBT: Tensor,
+        normalisation: Normalisation,
+        every_step: bool,
+        additive_KRH: Tensor | None,
+    ) -> Tensor:
+        from orch.models.gpu_kernels.scan import scan
+
+        table_KRbbn = token_table(self["recurrence.transition"], x_KRD, self.scratch)[..., None]
+        return scan(table_KRbbn, tokens_KBT, self["initial_state"], normalisation, every_step, additive_KRH)
+
     def compiled_scan(self, x_KRD: Tensor, tokens_KBT: Tensor, *options: Any) -> "CompiledScan":
         from orch.models.compiled.transitions import TableScan, WeightedBlocks
 

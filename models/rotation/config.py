@@ -11,6 +11,7 @@ class Config(BilinearFamilyConfig):
     name = "rotation"
     revision = 3
     compiled_from = 1
+    gpu_kernels = True
     about = "A(x) made of 2x2 rotations, their angles linear in the input (R2)"
     title = "Rotation"
     looks = {"": Look("#009E73", "D")}

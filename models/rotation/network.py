@@ -29,6 +29,20 @@ class Network(BilinearFamily):
         table_KRbbn = torch.unflatten(torch.stack([cos, -sin, sin, cos], dim=2), 2, (2, 2))
         return block_scan(table_KRbbn, tokens_KBT, self["initial_state"], normalisation, additive_KRH)
 
+    def gpu_scan(
+        self,
+        x_KRD: Tensor,
+        tokens_KBT: Tensor,
+        normalisation: Normalisation,
+        every_step: bool,
+        additive_KRH: Tensor | None,
+    ) -> Tensor:
+        from orch.models.gpu_kernels.rotation import rotation_table
+        from orch.models.gpu_kernels.scan import scan
+
+        table_KRbbn = rotation_table(self.angles(x_KRD))
+        return scan(table_KRbbn, tokens_KBT, self["initial_state"], normalisation, every_step, additive_KRH)
+
     @property
     def answers_faster(self) -> bool:
         return True

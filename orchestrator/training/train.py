@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from orch.core.errors import InvalidSettings
-from orch.models.kernel import COMPILED, PLAIN, compiler_found
+from orch.models.kernel import COMPILED, PLAIN, TRITON, compiler_found, triton_found
 from orch.models.network import Network, State
 from orch.sweeps.result import CurvePoint, Result, StopReason
 from orch.sweeps.trial import Trial
@@ -272,18 +272,21 @@ def _kernel_to_go_on_with(snapshots: Sequence[Snapshot], device: torch.device) -
     """Return the kernel that the trials began with, if it runs on the device; otherwise the one that does."""
     kernels, model = {each.kernel for each in snapshots}, snapshots[0].trial.model
     assert len(kernels) == 1, "only trials with the same kernel can share a stack"
-    if COMPILED not in kernels:
-        return PLAIN if model.has_compiled else model.kernel_name(device.type)
-    if device.type != "cpu":
+    (kernel,) = kernels
+    needs = {COMPILED: ("cpu", "numba", compiler_found()), TRITON: ("cuda", "triton", triton_found())}
+    if kernel not in needs:
+        return PLAIN if model.has_compiled or model.has_gpu_kernels else model.kernel_name(device.type)
+    its_device, package, found = needs[kernel]
+    if device.type != its_device:
         return model.kernel_name(device.type)
-    if not compiler_found():
+    if not found:
         raise InvalidSettings(
             [
-                "this trial began with compiled kernels, and numba cannot be imported here: install numba"
-                " (pip install numba), or delete the trial's checkpoint to train it anew"
+                f"this trial began with {kernel} kernels, and {package} cannot be imported here: install {package}"
+                f" (pip install {package}), or delete the trial's checkpoint to train it anew"
             ]
         )
-    return COMPILED
+    return kernel
 
 
 def train(trial: Trial, device: torch.device | str = "cpu", on_step: Callable[[int], None] | None = None) -> Result:

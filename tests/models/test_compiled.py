@@ -204,7 +204,7 @@ def test_the_kernel_is_chosen_by_device_and_variable(monkeypatch):
     monkeypatch.setenv("ORCH_KERNEL", "plain")
     assert choose_kernel("cpu") == PLAIN
     monkeypatch.setenv("ORCH_KERNEL", "fast")
-    with pytest.raises(InvalidSettings, match="use plain or compiled"):
+    with pytest.raises(InvalidSettings, match="use plain, compiled or triton"):
         choose_kernel("cpu")
 
 
