@@ -12,6 +12,7 @@ class Config(BilinearFamilyConfig):
     name = "factored"
     revision = 3
     compiled_from = 128
+    gpu_kernels = True
     about = "A(x) = W1 diag(Wx x) W2^T: the bilinear tensor as a sum of R rank-one terms"
     title = "Factored"
     variant_titles = {"": "Factored (rank {})"}

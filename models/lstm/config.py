@@ -11,6 +11,7 @@ class Config(TokenRNNConfig):
     name = "lstm"
     revision = 2
     compiled_from = 128
+    gpu_kernels = True
     num_gates = 4
     about = "gated recurrence, torch.nn.LSTM's parameters"
     title = "LSTM"

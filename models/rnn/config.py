@@ -11,6 +11,7 @@ class Config(TokenRNNConfig):
     name = "rnn"
     revision = 2
     compiled_from = 128
+    gpu_kernels = True
     num_gates = 1
     about = "h' = tanh(W x + U h + b), torch.nn.RNN's parameters"
     title = "RNN"
