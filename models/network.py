@@ -14,13 +14,12 @@ from orch.models.config import BilinearFamilyConfig, ModelConfig, Vocabulary
 from orch.models.kernel import COMPILED, PLAIN, TRITON
 from orch.models.recurrence import Normalisation
 from orch.models.stacking import NUM_TRIED, Stacking, decide_stacking, stacked_call
-from orch.models.token_table import Scratch, token_table
+from orch.models.token_table import Gradient, OuterProducts, Scratch, flat_table, token_table
 from orch.models.wrapped_module import State as State
 from orch.models.wrapped_module import WrappedModule
 
 if TYPE_CHECKING:
     from orch.models.compiled.gates import GatedScan
-    from orch.models.compiled.token_table import Gradient
     from orch.models.compiled.transitions import CompiledScan
 
 M = TypeVar("M", bound=nn.Module)
@@ -43,6 +42,7 @@ class Network(nn.Module):
         self.names = list(members[0])
         self.kernel = PLAIN
         self.scratch: Scratch | None = None
+        self._tables: dict[str, tuple[Tensor, Tensor]] = {}
         self.noise_seed: Callable[[int], int] = lambda trial: 0
         """Seed of the random numbers, such as those of dropout, that a trial draws in the coming training step."""
         self._check_shapes(members[0])
@@ -73,12 +73,31 @@ class Network(nn.Module):
         """Return whether a tensor of the state is a parameter. If not, it is a buffer, such as a running mean."""
         return True
 
-    def compiled_gradients(self, tokens_KBT: Tensor, target_KB: Tensor) -> "tuple[Tensor, dict[str, Gradient]]":
+    def compiled_gradients(self, tokens_KBT: Tensor, target_KB: Tensor) -> tuple[Tensor, dict[str, Gradient]]:
         """Return each trial's mean loss (K) and its gradient by parameter, from compiled kernels.
 
         Only a network whose settings say `compiled` has them. Autograd takes no part.
         """
         raise NotImplementedError
+
+    def token_table(self, name: str, x_KRD: Tensor) -> Tensor:
+        """Multiply a weight of shape (K, *O, D) with each token's embedding: (K, R, *O)."""
+        weight_KOD = self[name]
+        if self.kernel != TRITON or not (weight_KOD.requires_grad and torch.is_grad_enabled()):
+            return token_table(weight_KOD, x_KRD, self.scratch)
+        table_KRO = flat_table(weight_KOD.detach(), x_KRD)
+        self._tables[name] = table_KRO, x_KRD.detach()
+        return torch.unflatten(table_KRO, -1, weight_KOD.shape[1:-1])
+
+    def gradients(self, loss: Tensor, parameters: Mapping[str, Tensor]) -> list[Gradient]:
+        """Return the gradient of every parameter. With kernels for GPUs, those of token tables are not written out."""
+        tables, self._tables = self._tables, {}
+        wanted = [tables[name][0] if name in tables else parameter for name, parameter in parameters.items()]
+        found = torch.autograd.grad(loss, wanted)
+        return [
+            OuterProducts(gradient, tables[name][1]) if name in tables else gradient
+            for name, gradient in zip(parameters, found, strict=True)
+        ]
 
     @property
     def answers_compiled(self) -> bool:
@@ -224,7 +243,7 @@ class BilinearFamily(Network):
         return self.compiled_scan(x_KRD, tokens_KBT, *options)
 
     @torch.no_grad()
-    def compiled_gradients(self, tokens_KBT: Tensor, target_KB: Tensor) -> "tuple[Tensor, dict[str, Gradient]]":
+    def compiled_gradients(self, tokens_KBT: Tensor, target_KB: Tensor) -> tuple[Tensor, dict[str, Gradient]]:
         from orch.models.compiled.head import head_loss
 
         x_KRD = self["embedding"][:, : self.vocabulary.readable]
@@ -273,7 +292,7 @@ class TokenRNN(Network):
         return GatedScan(self.input_table(), self["recurrence.weight_hh"], tokens_KBT)
 
     @torch.no_grad()
-    def compiled_gradients(self, tokens_KBT: Tensor, target_KB: Tensor) -> "tuple[Tensor, dict[str, Gradient]]":
+    def compiled_gradients(self, tokens_KBT: Tensor, target_KB: Tensor) -> tuple[Tensor, dict[str, Gradient]]:
         from orch.models.compiled.head import head_loss
 
         scan = self.compiled_scan(tokens_KBT)
@@ -297,7 +316,7 @@ class TokenRNN(Network):
         """Compute the input's part of every gate, once per token: (K, R, G)."""
         x_KRD = self["embedding"][:, : self.vocabulary.readable]
         bias_KG = self["recurrence.bias_ih"] + self["recurrence.bias_hh"]
-        return token_table(self["recurrence.weight_ih"], x_KRD, self.scratch) + bias_KG[:, None]
+        return self.token_table("recurrence.weight_ih", x_KRD) + bias_KG[:, None]
 
 
 class PerTrial(Network):

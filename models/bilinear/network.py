@@ -9,7 +9,6 @@ from torch import Tensor
 
 from orch.models.network import BilinearFamily
 from orch.models.recurrence import Normalisation, block_scan
-from orch.models.token_table import token_table
 
 if TYPE_CHECKING:
     from orch.models.compiled.transitions import CompiledScan
@@ -19,7 +18,7 @@ class Network(BilinearFamily):
     def scan(
         self, x_KRD: Tensor, tokens_KBT: Tensor, normalisation: Normalisation, additive_KRH: Tensor | None
     ) -> Tensor:
-        table_KRHH = token_table(self["recurrence.transition"], x_KRD, self.scratch)
+        table_KRHH = self.token_table("recurrence.transition", x_KRD)
         return block_scan(table_KRHH[..., None], tokens_KBT, self["initial_state"], normalisation, additive_KRH)
 
     def gpu_scan(
@@ -32,7 +31,7 @@ class Network(BilinearFamily):
     ) -> Tensor:
         from orch.models.gpu_kernels.scan import scan
 
-        table_KRbbn = token_table(self["recurrence.transition"], x_KRD, self.scratch)[..., None]
+        table_KRbbn = self.token_table("recurrence.transition", x_KRD)[..., None]
         return scan(table_KRbbn, tokens_KBT, self["initial_state"], normalisation, every_step, additive_KRH)
 
     def compiled_scan(self, x_KRD: Tensor, tokens_KBT: Tensor, *options: Any) -> "CompiledScan":

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from orch.models.compiled.jit import inlined, jit
-from orch.models.compiled.token_table import OuterProducts
+from orch.models.token_table import OuterProducts
 
 
 def update_trial(

@@ -24,7 +24,7 @@ from orch.models.network import parameters_like_torch
 from orch.models.wrapped_module import State
 
 if TYPE_CHECKING:
-    from orch.models.compiled.token_table import Gradient
+    from orch.models.token_table import Gradient
 
 NORM_EPSILON = 1e-5
 INITIAL_DEVIATION = 0.1

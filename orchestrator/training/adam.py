@@ -5,15 +5,14 @@ one, so that the arithmetic is the same for a trial alone and in a stack.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import torch
 from torch import Tensor
 
+from orch.models.kernel import PLAIN, TRITON
+from orch.models.token_table import Gradient, OuterProducts
 from orch.training.torch_compat import fused_adam_step
-
-if TYPE_CHECKING:
-    from orch.models.compiled.token_table import Gradient, OuterProducts
 
 _ByTrial = list[list[Tensor]]
 """Tensors of every trial, in the order of the parameters."""
@@ -24,12 +23,16 @@ BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 class StackedAdam:
     """The optimiser of a stack of trials."""
 
-    def __init__(self, parameters: Sequence[Tensor], learning_rates: Sequence[float]):
+    def __init__(self, parameters: Sequence[Tensor], learning_rates: Sequence[float], kernel: str = PLAIN):
+        """`kernel` is that of the network which computes the gradients."""
+        self._stacks = [parameter.detach() for parameter in parameters]
         self.first = [torch.zeros_like(parameter) for parameter in parameters]
         self.second = [torch.zeros_like(parameter) for parameter in parameters]
         self._step = torch.zeros((), device=parameters[0].device)
         self._num_updates = 0
-        kinds = ([parameter.detach() for parameter in parameters], self.first, self.second)
+        # On the device, where kernels for GPUs read it.
+        self._rate_K = torch.tensor(learning_rates, device=self._step.device) if kernel == TRITON else None
+        kinds = (self._stacks, self.first, self.second)
         states: list[_ByTrial] = [
             [[stack[trial] for stack in kind] for trial in range(len(learning_rates))] for kind in kinds
         ]
@@ -43,16 +46,19 @@ class StackedAdam:
         self._num_updates = step
         self._step.fill_(step)
 
-    def update(self, gradients: "Sequence[Gradient]") -> None:
+    def update(self, gradients: Sequence[Gradient]) -> None:
         """Update all parameters, given the gradient of each stack."""
         self._step.add_(1)
         self._num_updates += 1
+        # Before all else, because they hold the embedding as it was.
+        if self._rate_K is not None:
+            self._update_products_on_gpu(gradients, self._rate_K)
         whole = [place for place, gradient in enumerate(gradients) if isinstance(gradient, Tensor)]
         # The kernel walks memory, not strides: a gradient laid out unlike its parameter would be misread.
         by_trial = list(zip(*(cast(Tensor, gradients[place]).contiguous().unbind() for place in whole), strict=True))
         for rate, trials, states in self._groups:
             for place, gradient in enumerate(gradients):
-                if not isinstance(gradient, Tensor):
+                if self._rate_K is None and not isinstance(gradient, Tensor):
                     self._update_products(place, gradient, rate, trials, states)
             if not whole:
                 continue
@@ -69,8 +75,18 @@ class StackedAdam:
                 epsilon=EPSILON,
             )
 
+    def _update_products_on_gpu(self, gradients: Sequence[Gradient], rate_K: Tensor) -> None:
+        """Update the parameters whose gradients are not written out, of all trials at once."""
+        from orch.models.gpu_kernels.adam import adam_on_products
+
+        states = zip(self._stacks, self.first, self.second, gradients, strict=True)
+        for parameter, first, second, gradient in states:
+            if isinstance(gradient, OuterProducts):
+                factors = gradient.g_KRO.contiguous(), gradient.x_KRD
+                adam_on_products(parameter, first, second, *factors, rate_K, self._step, BETA1, BETA2, EPSILON)
+
     def _update_products(
-        self, place: int, gradient: "OuterProducts", rate: float, trials: list[int], states: "list[_ByTrial]"
+        self, place: int, gradient: OuterProducts, rate: float, trials: list[int], states: list[_ByTrial]
     ) -> None:
         from orch.models.compiled.adam import update_trial
 

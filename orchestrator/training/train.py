@@ -101,7 +101,7 @@ class Training:
         self.network.noise_seed = self._noise_seed
         self._trained = self.network.trained_names
         trained = {name: self.network[name] for name in self._trained}
-        self._adam = StackedAdam(list(trained.values()), [trial.learning_rate for trial in trials])
+        self._adam = StackedAdam(list(trained.values()), [trial.learning_rate for trial in trials], self.kernel)
         if self.step > 0:
             self._adam.set_step(self.step)
             for position, name in enumerate(self._trained):
@@ -257,7 +257,7 @@ def update(
         optimiser.update([gradients[name] for name in parameters])
     else:
         loss_K = per_trial_loss(network(tokens_KBT, end_KB), target_KB).mean(1)
-        optimiser.update(torch.autograd.grad(loss_K.sum(), list(parameters.values())))
+        optimiser.update(network.gradients(loss_K.sum(), parameters))
     return loss_K.detach()
 
 

@@ -1,15 +1,12 @@
 """Training on a GPU that is not there: fake tensors on device "cuda" have shapes and no data, and run code for GPUs.
 
-Runs in a process of its own, because `pretend_cuda.cpp` has to be loaded before torch: see `process.py`. It reads one
-request per line from its standard input, `{"function": …, "arguments": {…}}`, and answers with one line of JSON.
+Runs in a process of its own, because `pretend_cuda.cpp` has to be loaded before torch: see `process.py`.
 """
 
 import contextlib
 import ctypes
 import dataclasses
-import json
 import sys
-import traceback
 import weakref
 from collections import Counter
 from importlib.util import find_spec
@@ -34,6 +31,7 @@ from orch.sweeps.trial import Trial, make_trial
 from orch.training import train
 from orch.training.evaluation import evaluate
 from orch.training.train import Snapshot, Training
+from tests.gpu.process import serve
 from tests.training.no_recorder import TheStepItself
 
 NO_KERNEL = {
@@ -213,14 +211,6 @@ def copy_in_a_step() -> list[str]:
         return list(train_pack("rnn", "modular_addition", 1, {"width": 16})["with_host"])
 
 
-def answer(request: dict[str, Any]) -> dict[str, Any]:
-    try:
-        return {"result": globals()[request["function"]](**request["arguments"])}
-    except Exception:
-        return {"error": traceback.format_exc()}
-
-
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    for line in sys.stdin:
-        print(json.dumps(answer(json.loads(line))), flush=True)
+    serve(globals())

@@ -11,9 +11,9 @@ from orch import models
 from orch.core.errors import InvalidSettings
 from orch.models.compiled.activation import sigmoid
 from orch.models.compiled.jit import cache_folder, jit, source_digest
-from orch.models.compiled.token_table import OuterProducts
 from orch.models.kernel import COMPILED, PLAIN, choose_kernel
 from orch.models.network import Network, build
+from orch.models.token_table import OuterProducts
 from orch.tasks import REGISTRY
 from orch.tasks.sampling import Batch, Sampler
 from orch.training.adam import StackedAdam
