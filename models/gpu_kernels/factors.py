@@ -127,7 +127,7 @@ def gate_factors(inner_KBF: Tensor, gate_KRF: Tensor, tokens_KB: Tensor, gated_K
 def gate_factors_back(
     inner_KBF: Tensor, back_KBF: Tensor, gate_KRF: Tensor, tokens_KB: Tensor, gated_back_KBF: Tensor
 ) -> None:
-    """Write the gradient before the gates; turn `inner` into what the gates made of it, `back` into the gates' gradient."""
+    """Write the gradient before the gates; turn `inner` into what the gates made of it, `back` into their gradient."""
     (K, B, F), R = inner_KBF.shape, gate_KRF.shape[1]
     gate_back_kernel[(K * B,)](
         *(inner_KBF, back_KBF, gate_KRF, tokens_KB, gated_back_KBF),

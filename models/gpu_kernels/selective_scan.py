@@ -26,53 +26,72 @@ POSITIONS_APART = 4
 _CHANNELS = 32
 
 
-def selective_scan(
+def mix(
     x_KTBI: Tensor,
-    step_KTBI: Tensor,
+    into_KQI: Tensor,
+    step_KIr: Tensor,
     bias_KI: Tensor,
     A_log_KIN: Tensor,
-    projected_KTBQ: Tensor,
     D_KI: Tensor,
     z: Tensor,
     end_KB: Tensor | None,
 ) -> Tensor:
     """Return y at every position, (K, T, B, I), or only at each sample's end, (K, B, I), where `end_KB` is given.
 
-    `z` has the shape of the result. Its last axis, like that of `x` and the projections, is contiguous.
+    `into` makes the time step, B and C of x, and `step` makes r of the first. `z` has the shape of the result, and only
+    its last axis must be contiguous.
     """
-    inputs = x_KTBI, step_KTBI, bias_KI, A_log_KIN, projected_KTBQ, D_KI, z
+    inputs = x_KTBI, into_KQI, step_KIr, bias_KI, A_log_KIN, D_KI, z
     if torch.is_grad_enabled() and any(each.requires_grad for each in inputs):
-        return apply_function(_Scan, *inputs, end_KB)
-    y, _ = selective_scan_forward(*inputs, end_KB, False)
+        return apply_function(_Mix, *inputs, end_KB)
+    y, _ = selective_scan_forward(x_KTBI, *_project(*inputs[:3]), *inputs[3:], end_KB, False)
     return cast(Tensor, y)
 
 
-class _Scan(torch.autograd.Function):
+def _project(x_KTBI: Tensor, into_KQI: Tensor, step_KIr: Tensor) -> tuple[Tensor, Tensor]:
+    """Return r, (K, T, B, I), and the time step, B and C, (K, T, B, Q)."""
+    projected_KPQ = torch.bmm(x_KTBI.flatten(1, 2), into_KQI.mT)
+    r_KPI = torch.bmm(projected_KPQ[..., : step_KIr.shape[2]], step_KIr.mT)
+    return r_KPI.view(x_KTBI.shape), projected_KPQ.view(*x_KTBI.shape[:3], -1)
+
+
+class _Mix(torch.autograd.Function):
+    """The scan with the products that make its inputs, whose gradients are so written where they belong."""
+
     @staticmethod
-    def forward(ctx: Any, *inputs: Any) -> Tensor:
-        y, states = selective_scan_forward(*inputs, True)
-        ctx.save_for_backward(*inputs, states)
+    def forward(ctx: Any, x_KTBI: Tensor, into_KQI: Tensor, step_KIr: Tensor, *others: Any) -> Tensor:
+        r, projected = _project(x_KTBI, into_KQI, step_KIr)
+        y, states = selective_scan_forward(x_KTBI, r, projected, *others, True)
+        ctx.save_for_backward(x_KTBI, into_KQI, step_KIr, r, projected, *others, states)
         return cast(Tensor, y)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
-        *inputs, end_KB, states = ctx.saved_tensors
-        A_log_KIN, projected_KTBQ = inputs[3:5]
-        (K, I, N), Q = A_log_KIN.shape, projected_KTBQ.shape[-1]  # noqa: E741
-        g_x, g_step, g_z, by_channel, by_sample = selective_scan_backward(g.contiguous(), *inputs, end_KB, states)
-        g_projected = torch.zeros_like(projected_KTBQ, memory_format=torch.contiguous_format)
-        torch.sum(by_sample, 0, out=g_projected[..., Q - 2 * N :])
+        x_KTBI, into_KQI, step_KIr, r, projected, *others, states = ctx.saved_tensors
+        (K, I, N), rank = others[1].shape, step_KIr.shape[2]  # noqa: E741
+        g_x, g_r, g_z, by_channel, by_sample = selective_scan_backward(
+            g.contiguous(), x_KTBI, r, projected, *others, states
+        )
+        g_projected = torch.empty_like(projected)
+        torch.sum(by_sample, 0, out=g_projected[..., rank:])
+        x, projected, g_x, g_r, g_projected = (
+            each.flatten(1, 2) for each in (x_KTBI, projected, g_x, g_r, g_projected)
+        )
+        torch.bmm(g_r, step_KIr, out=g_projected[..., :rank])
+        g_step, g_into = torch.bmm(g_r.mT, projected[..., :rank]), torch.bmm(g_projected.mT, x)
+        g_x.baddbmm_(g_projected, into_KQI)
         g_A_log, g_D, g_bias = by_channel.sum(0).split([K * I * N, K * I, K * I])
-        return g_x, g_step, g_bias.view(K, I), g_A_log.view(K, I, N), g_projected, g_D.view(K, I), g_z, None
+        by_parameter = g_bias.view(K, I), g_A_log.view(K, I, N), g_D.view(K, I)
+        return g_x.view_as(x_KTBI), g_into, g_step, *by_parameter, g_z, None
 
 
 def _forward_results(
     x_KTBI: Tensor,
-    step_KTBI: Tensor,
+    r_KTBI: Tensor,
+    projected_KTBQ: Tensor,
     bias_KI: Tensor,
     A_log_KIN: Tensor,
-    projected_KTBQ: Tensor,
     D_KI: Tensor,
     z: Tensor,
     end_KB: Tensor | None,
@@ -85,17 +104,17 @@ def _forward_results(
 @operation(fake=_forward_results)
 def selective_scan_forward(
     x_KTBI: Tensor,
-    step_KTBI: Tensor,
+    r_KTBI: Tensor,
+    projected_KTBQ: Tensor,
     bias_KI: Tensor,
     A_log_KIN: Tensor,
-    projected_KTBQ: Tensor,
     D_KI: Tensor,
     z: Tensor,
     end_KB: Tensor | None,
     keep: bool,
 ) -> tuple[Tensor, Tensor]:
     """Return y, and every few states if they are to be kept."""
-    inputs = x_KTBI, step_KTBI, bias_KI, A_log_KIN, projected_KTBQ, D_KI, z
+    inputs = x_KTBI, r_KTBI, projected_KTBQ, bias_KI, A_log_KIN, D_KI, z
     y, states = _forward_results(*inputs, end_KB, keep)
     forward_kernel[_grid(x_KTBI)](
         *(each.contiguous() for each in inputs[:6]),
@@ -110,10 +129,10 @@ def selective_scan_forward(
 def _backward_results(
     g: Tensor,
     x_KTBI: Tensor,
-    step_KTBI: Tensor,
+    r_KTBI: Tensor,
+    projected_KTBQ: Tensor,
     bias_KI: Tensor,
     A_log_KIN: Tensor,
-    projected_KTBQ: Tensor,
     D_KI: Tensor,
     z: Tensor,
     end_KB: Tensor | None,
@@ -133,21 +152,21 @@ def _backward_results(
 def selective_scan_backward(
     g: Tensor,
     x_KTBI: Tensor,
-    step_KTBI: Tensor,
+    r_KTBI: Tensor,
+    projected_KTBQ: Tensor,
     bias_KI: Tensor,
     A_log_KIN: Tensor,
-    projected_KTBQ: Tensor,
     D_KI: Tensor,
     z: Tensor,
     end_KB: Tensor | None,
     states: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Return the gradients of x, of the step and of z, then parts of sums.
+    """Return the gradients of x, r and z, then parts of sums.
 
     The first are those of A_log, D and the bias, one after the other, for each sample. The second are those of B and C,
     for each group of channels.
     """
-    inputs = x_KTBI, step_KTBI, bias_KI, A_log_KIN, projected_KTBQ, D_KI, z
+    inputs = x_KTBI, r_KTBI, projected_KTBQ, bias_KI, A_log_KIN, D_KI, z
     results = _backward_results(g, *inputs, end_KB, states)
     backward_kernel[_grid(x_KTBI)](
         g,
@@ -203,7 +222,7 @@ def _sigmoid(x):
 
 @triton.jit
 def forward_kernel(
-    x, step, bias, A_log, projected, D, z, end, y, states, B, width, Q, z_k, z_t, z_b,
+    x, r, projected, bias, A_log, D, z, end, y, states, B, width, Q, z_k, z_t, z_b,
     KEEP: tl.constexpr, T: tl.constexpr, N: tl.constexpr, ENTRIES: tl.constexpr, CHANNELS: tl.constexpr,
     APART: tl.constexpr, AT_END: tl.constexpr,
 ):  # fmt: skip
@@ -226,7 +245,7 @@ def forward_kernel(
             tl.store(states + place * N * width + i[None, :] * N + n, h, entry)
         place = (k * T + t) * B + b
         at_x = tl.load(x + place * width + i, inside, 0.0)
-        delta = _softplus(tl.load(step + place * width + i, inside, 0.0) + offset)
+        delta = _softplus(tl.load(r + place * width + i, inside, 0.0) + offset)
         at_B = tl.load(projected + place * Q + Q - 2 * N + n, n < N, 0.0)
         at_C = tl.load(projected + place * Q + Q - N + n, n < N, 0.0)
         h = tl.exp(A * delta[None, :]) * h + at_B * (delta * at_x)[None, :]
@@ -243,7 +262,7 @@ def forward_kernel(
 
 @triton.jit
 def backward_kernel(
-    g, x, step, bias, A_log, projected, D, z, end, states, g_x, g_step, g_z, by_channel, by_sample,
+    g, x, r, projected, bias, A_log, D, z, end, states, g_x, g_r, g_z, by_channel, by_sample,
     B, width, Q, z_k, z_t, z_b,
     T: tl.constexpr, N: tl.constexpr, ENTRIES: tl.constexpr, CHANNELS: tl.constexpr,
     APART: tl.constexpr, AT_END: tl.constexpr,
@@ -268,12 +287,12 @@ def backward_kernel(
         for earlier in range(t // APART * APART, t):
             place = (k * T + earlier) * B + b
             at_x = tl.load(x + place * width + i, inside, 0.0)
-            delta = _softplus(tl.load(step + place * width + i, inside, 0.0) + offset)
+            delta = _softplus(tl.load(r + place * width + i, inside, 0.0) + offset)
             at_B = tl.load(projected + place * Q + Q - 2 * N + n, n < N, 0.0)
             h = tl.exp(A * delta[None, :]) * h + at_B * (delta * at_x)[None, :]
         place = (k * T + t) * B + b
         at_x = tl.load(x + place * width + i, inside, 0.0)
-        raw = tl.load(step + place * width + i, inside, 0.0) + offset
+        raw = tl.load(r + place * width + i, inside, 0.0) + offset
         delta = _softplus(raw)
         drive = delta * at_x
         at_B = tl.load(projected + place * Q + Q - 2 * N + n, n < N, 0.0)
@@ -303,7 +322,7 @@ def backward_kernel(
         g_decay = g_h * carried * A  # that of Δ, entry by entry; times Δ it is that of A_log
         g_raw = (g_drive * at_x + tl.sum(g_decay, 0)) * _sigmoid(raw)
         tl.store(g_x + place * width + i, through * skip + g_drive * delta, inside)
-        tl.store(g_step + place * width + i, g_raw, inside)
+        tl.store(g_r + place * width + i, g_raw, inside)
         g_bias += g_raw
         g_A_log += g_decay * delta[None, :]
         g_h *= factor

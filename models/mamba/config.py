@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from orch.core.settings import setting
 from orch.models.config import LayeredConfig, Shape, Vocabulary
-from orch.models.kernel import choose_kernel
+from orch.models.kernel import TRITON, choose_kernel
 from orch.models.look import DASHED, DOTTED, Look
 
 
@@ -22,6 +22,7 @@ class Config(LayeredConfig):
     }
     packs = True
     compiled_from = 1
+    gpu_kernels = True
     small_settings = {"layers": 2}
     own_learning_rates = {"laptop": (1e-3,)}
 
@@ -32,8 +33,9 @@ class Config(LayeredConfig):
     time_step_rank: int = setting(48, "rank of the time step's projection")
 
     def kernel_name(self, device: str) -> str:
-        if device.startswith("cpu"):
-            return choose_kernel(device)
+        chosen = choose_kernel(device, has_triton=True)
+        if device.startswith("cpu") or chosen == TRITON:
+            return chosen
         from orch.models.mamba.scan import kernel
 
         return kernel(device)
