@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 from orch.core.errors import InvalidSettings
 from orch.core.settings import setting
-from orch.models.kernel import PLAIN, choose_kernel
+from orch.models.kernel import PLAIN, TRITON, choose_kernel
 from orch.models.look import Look
 
 if TYPE_CHECKING:
@@ -51,6 +51,8 @@ class ModelConfig:
     the plain kernel may be faster, because one operation of it serves all of them."""
     gpu_kernels: ClassVar[bool] = False
     """True if the network has kernels for GPUs, in `models/gpu_kernels/`."""
+    token_tables: ClassVar[tuple[str, ...]] = ()
+    """Weights that are only multiplied with embeddings, once per token: kernels for GPUs write no gradients of them."""
     slow: ClassVar[bool] = False
     """True if it takes many times as long as other models of its width: small scales train fewer trials of it."""
     title: ClassVar[str] = ""
@@ -106,6 +108,10 @@ class ModelConfig:
         """Whether the network has kernels for GPUs. A model derived from one that has may have another network."""
         return bool(vars(type(self)).get("gpu_kernels", False))
 
+    def uses_triton(self, device: str) -> bool:
+        """Return whether new trials on `device` run kernels for GPUs, as far as one can tell without torch."""
+        return self.has_gpu_kernels and choose_kernel(device, has_triton=True) == TRITON
+
     @property
     def compiled(self) -> bool:
         """Whether its new trials on a CPU use compiled kernels, unless the user or the machine decides otherwise."""
@@ -158,6 +164,10 @@ class ModelConfig:
         """
         num_states = num_samples * num_tokens if training or self.holds_positions else num_samples
         return 16 * num_states * self.width + self._index_memory(vocabulary, num_samples * num_tokens)
+
+    def gpu_kernel_memory(self, vocabulary: Vocabulary, num_samples: int, num_tokens: int, training: bool) -> int:
+        """Return the same as `working_memory`, where kernels for GPUs run."""
+        return self.working_memory(vocabulary, num_samples, num_tokens, training)
 
     def _index_memory(self, vocabulary: Vocabulary, num_positions: int) -> int:
         """Numbers that say which token is where: indices, which take two each, and sums by token."""
@@ -225,6 +235,13 @@ class BilinearFamilyConfig(ModelConfig):
             + transitions * self.transition_size(vocabulary.readable, num_positions)
             + self._index_memory(vocabulary, num_positions)
         )
+
+    def gpu_kernel_memory(self, vocabulary: Vocabulary, num_samples: int, num_tokens: int, training: bool) -> int:
+        # No sample has a copy of its transition. Training keeps the states before and after each division.
+        num_positions = num_samples * num_tokens
+        num_states, tables = (4 * num_positions, 3) if training else (6 * num_samples, 2)
+        table = vocabulary.readable * self.transition_size(vocabulary.readable, num_positions)
+        return num_states * self.width + tables * table + 16 * num_positions
 
     def is_trained(self, parameter: str) -> bool:
         return parameter.startswith("head.") or not self.frozen

@@ -29,6 +29,11 @@ class OuterProducts(NamedTuple):
 Gradient = Tensor | OuterProducts
 
 
+def written_out(gradient: Gradient) -> Tensor:
+    """Return a gradient as one tensor, which may have one axis for all outputs."""
+    return gradient.written_out() if isinstance(gradient, OuterProducts) else gradient
+
+
 def token_table(weight_KOD: Tensor, x_KRD: Tensor, scratch: Scratch | None = None) -> Tensor:
     """Multiply a weight of shape (K, *O, D) with each token's embedding: (K, R, *O)."""
     return torch.unflatten(flat_table(weight_KOD, x_KRD, scratch), -1, weight_KOD.shape[1:-1])

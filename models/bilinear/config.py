@@ -12,6 +12,7 @@ class Config(BilinearFamilyConfig):
     revision = 3
     compiled_from = 1
     gpu_kernels = True
+    token_tables = ("recurrence.transition",)
     about = "h' = A(x) h, with A(x) any matrix linear in the input"
     title = "Bilinear"
     looks = {"": Look("#000000", "o")}

@@ -13,6 +13,7 @@ class Config(BilinearFamilyConfig):
     revision = 3
     compiled_from = 1
     gpu_kernels = True
+    token_tables = ("recurrence.transition",)
     about = "A(x) made of independent blocks; block size 1 is the real diagonal"
     title = "Block-diagonal"
     variant_titles = {"1": "Block 1 (real diagonal)", "": "Block {}"}

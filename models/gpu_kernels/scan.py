@@ -1,11 +1,9 @@
-"""Scans of block-diagonal transitions on a GPU, of which the block size chooses one."""
-
-from dataclasses import replace
+"""Scans of block-diagonal transitions on a GPU: the block size chooses between all positions and one per launch."""
 
 from torch import Tensor
 
 from orch.models.gpu_kernels.block_scan import LARGEST_BLOCK, scan_blocks
-from orch.models.recurrence.blocks import block_scan
+from orch.models.gpu_kernels.grouped_scan import scan_groups
 from orch.models.recurrence.normalisation import Normalisation
 
 
@@ -18,8 +16,5 @@ def scan(
     additive_KRH: Tensor | None,
 ) -> Tensor:
     """Return the final states, (K, B, H), normalised at every step or only at the last."""
-    if table_KRbbn.shape[2] > LARGEST_BLOCK:
-        each = normalisation if every_step else replace(normalisation, kind="none")
-        h_KBH = block_scan(table_KRbbn, tokens_KBT, h0_KH, each, additive_KRH)
-        return h_KBH if every_step else normalisation(h_KBH)
-    return scan_blocks(table_KRbbn, tokens_KBT, h0_KH, normalisation, every_step, additive_KRH)
+    scan_all = scan_blocks if table_KRbbn.shape[2] <= LARGEST_BLOCK else scan_groups
+    return scan_all(table_KRbbn, tokens_KBT, h0_KH, normalisation, every_step, additive_KRH)

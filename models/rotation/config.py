@@ -12,6 +12,7 @@ class Config(BilinearFamilyConfig):
     revision = 3
     compiled_from = 1
     gpu_kernels = True
+    token_tables = ("recurrence.angle",)
     about = "A(x) made of 2x2 rotations, their angles linear in the input (R2)"
     title = "Rotation"
     looks = {"": Look("#009E73", "D")}

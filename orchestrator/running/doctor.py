@@ -16,8 +16,9 @@ import torch
 from torch import Tensor
 
 from orch import models
-from orch.models.kernel import PLAIN
+from orch.models.kernel import PLAIN, TRITON
 from orch.models.network import Network, build
+from orch.models.token_table import written_out
 from orch.planning.estimate import rate_key, step_seconds
 from orch.running import provenance
 from orch.store import Store
@@ -131,6 +132,8 @@ def compare_with_double(
     reference = build(trial.model, trial.vocabulary, generators)
     batch = _batch(trial, num_trials=2)
     here = _copy(reference, device)
+    if trial.model.kernel_name(device) == TRITON:
+        here.kernel = TRITON
     exact = _outputs_and_gradients(_copy(reference, "cpu").double(), batch, "cpu")
     found = _outputs_and_gradients(here, batch, device)
     return _agree(found, exact)
@@ -248,11 +251,11 @@ def _outputs_and_gradients(network: Network, batch: Sequence[Tensor], device: st
     tokens_KBT, end_KB, target_KB = (part.to(device) for part in batch)
     logits_KBV = network(tokens_KBT, end_KB)
     loss = torch.nn.functional.cross_entropy(logits_KBV.flatten(0, 1), target_KB.flatten())
-    trained = [name for name in network.names if network[name].requires_grad]
-    gradients = torch.autograd.grad(loss, [network[name] for name in trained])
+    trained = {name: network[name] for name in network.trained_names}
+    gradients = map(written_out, network.gradients(loss, trained))
     found = {
         "outputs": logits_KBV,
-        **{f"the gradient of {name}": g for name, g in zip(trained, gradients, strict=True)},
+        **{f"the gradient of {name}": g.view_as(trained[name]) for name, g in zip(trained, gradients, strict=True)},
     }
     return {name: tensor.detach().cpu() for name, tensor in found.items()}
 

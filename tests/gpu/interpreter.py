@@ -12,7 +12,7 @@ from triton.runtime import interpreter
 from orch import models
 from orch.models.kernel import TRITON
 from orch.models.network import Network, build
-from orch.models.token_table import OuterProducts
+from orch.models.token_table import OuterProducts, written_out
 from orch.tasks import REGISTRY
 from orch.tasks.sampling import Sampler
 from orch.training.adam import StackedAdam
@@ -80,11 +80,8 @@ def draw(task: Any, num_trials: int, num_samples: int, longest: int) -> list[Ten
 def of(network: Network, tokens: Tensor, end: Tensor, target: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
     trained = {name: network[name] for name in network.trained_names}
     loss = per_trial_loss(network(tokens, end), target).mean(1)
-    gradients = {}
-    for (name, parameter), gradient in zip(trained.items(), network.gradients(loss.sum(), trained), strict=True):
-        written = gradient.written_out() if isinstance(gradient, OuterProducts) else gradient
-        gradients[name] = written.view_as(parameter)
-    return loss.detach(), gradients
+    gradients = map(written_out, network.gradients(loss.sum(), trained))
+    return loss.detach(), {name: g.view_as(trained[name]) for name, g in zip(trained, gradients, strict=True)}
 
 
 def difference(found: Tensor, expected: Tensor) -> float:
@@ -97,7 +94,8 @@ def compare_adam(shape: list[int], num_tokens: int, num_updates: int = 3) -> dic
     """Return by how much Adam on a gradient that is not written out differs from Adam on the gradient."""
     generator = torch.Generator().manual_seed(0)
     *_, width = shape
-    weight, rates = torch.randn(2, *shape, generator=generator), [1e-2, 1e-3]
+    # Small, so that the changes are not lost in the rounding of the weights.
+    weight, rates = 0.01 * torch.randn(2, *shape, generator=generator), [1e-2, 1e-3]
     embedding = torch.randn(2, num_tokens + 2, width, generator=generator)
     found, expected = weight.clone(), weight.double()
     ours, plain = StackedAdam([found], rates, TRITON), StackedAdam([expected], rates)

@@ -33,3 +33,13 @@ KERNELS = {
     "transformer with 2 layers": 194,
     "transformer with 4 layers": 328,
 }
+"""With plain kernels."""
+TRITON_KERNELS = {
+    "bilinear": 49,
+    "blocks of 1": 25,
+    "blocks of 2": 25,
+    "blocks of 8": 25,
+    "blocks of 64": 49,
+    "rotation": 27,
+}
+"""With kernels for GPUs."""

@@ -6,6 +6,7 @@ Runs in a process of its own, because `pretend_cuda.cpp` has to be loaded before
 import contextlib
 import ctypes
 import dataclasses
+import os
 import sys
 import weakref
 from collections import Counter
@@ -25,6 +26,7 @@ from torch._subclasses import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from orch.models.kernel import VARIABLE
 from orch.models.network import Network
 from orch.planning.pack_size import memory
 from orch.sweeps.trial import Trial, make_trial
@@ -130,15 +132,24 @@ def make_trials(model: str, task: str, size: int, settings: dict[str, Any]) -> l
     ]
 
 
-def train_pack(model: str, task: str, size: int, settings: dict[str, Any], static: bool = True) -> dict[str, Any]:
+def train_pack(
+    model: str, task: str, size: int, settings: dict[str, Any], kernel: str = "", static: bool = True
+) -> dict[str, Any]:
     """Train a pack from its initialisation to its results, and resume it once from snapshots.
+
+    `kernel` is the one to use; by default that which the model prefers.
 
     It takes two steps, of which one is watched, then snapshots, a third step and a validation. There the first trial
     stops and is tested, and the others are stacked anew and train to the end.
     """
     trials = make_trials(model, task, size, settings)
     recorder = TheStepItself() if static else None
-    with mock.patch.object(train, "find_recorder", return_value=recorder), FakeDevice() as device, Memory() as used:
+    with (
+        mock.patch.dict(os.environ, {VARIABLE: kernel}),
+        mock.patch.object(train, "find_recorder", return_value=recorder),
+        FakeDevice() as device,
+        Memory() as used,
+    ):
         training = Training(trials, "cuda")
         training.advance(stop_at=1)
         with Watch() as watch:
@@ -152,11 +163,12 @@ def train_pack(model: str, task: str, size: int, settings: dict[str, Any], stati
         sizes = [size, len(training.members)]
         while not training.finished:
             training.advance()
-        peak = used.peak
+        peak, predicted = used.peak, memory(trials[0], size, "cuda")
         resumed = Training.resume(snapshots, "cuda")
         resumed._train_step()
         devices = {str(tensor.device) for tensor in resumed.snapshot().parameters.values()}
     return {
+        "kernel": training.kernel,
         "kernels": sum(watch.kernels.values()),
         "validation_kernels": sum(validation.kernels.values()),
         "most": watch.kernels.most_common(12),
@@ -165,7 +177,7 @@ def train_pack(model: str, task: str, size: int, settings: dict[str, Any], stati
         "sizes": sizes,
         "num_results": len(training.results),
         "peak": peak,
-        "predicted": memory(trials[0], size, "cuda"),
+        "predicted": predicted,
         "devices": sorted(devices),
         "resumed_at": resumed.step,
     }
