@@ -302,6 +302,13 @@ class TokenRNNConfig(ModelConfig):
         )
         return numbers + 4 * self.num_gates * self.width**2 + self._index_memory(vocabulary, num_positions)
 
+    def gpu_kernel_memory(self, vocabulary: Vocabulary, num_samples: int, num_tokens: int, training: bool) -> int:
+        # Training keeps the gates, where their gradients take the same place, and two states at every position.
+        num_positions = num_samples * num_tokens
+        kept = (self.num_gates + 2) * self.width * (num_positions if training else num_samples)
+        passing = 6 * num_samples + 4 * vocabulary.readable * self.num_gates
+        return kept + passing * self.width + self._index_memory(vocabulary, num_positions)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LayeredConfig(ModelConfig):

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from orch.core.settings import setting
-from orch.models.config import BilinearFamilyConfig, Shape
+from orch.models.config import BilinearFamilyConfig, Shape, Vocabulary
 from orch.models.look import Look
 
 
@@ -39,6 +39,13 @@ class Config(BilinearFamilyConfig):
         H, F = self.width, self.rank
         multiplied_out = readable * H * F + num_positions * H < 2 * num_positions * F
         return H * H if multiplied_out else 2 * F
+
+    def gpu_kernel_memory(self, vocabulary: Vocabulary, num_samples: int, num_tokens: int, training: bool) -> int:
+        # Training keeps a state, a product and their gradients at every position; the gates have two gradients.
+        H, F, num_positions = self.width, self.rank, num_samples * num_tokens
+        kept = (2 * H + 3 * F) * num_positions if training else 0
+        passing = (6 * num_samples + 4 * vocabulary.readable) * (H + F)
+        return kept + passing + self._index_memory(vocabulary, num_positions)
 
     def problems(self) -> list[str]:
         found = BilinearFamilyConfig.problems(self)

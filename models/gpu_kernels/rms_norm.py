@@ -3,7 +3,7 @@
     y = w x / sqrt(mean(x^2) + epsilon)
 
 Twin: `F.rms_norm` and the weight in `mamba/network.py`. A program treats some rows of one trial. The gradient of the
-weight is written as parts, one per program, and added up by a second launch in a fixed order. Shapes: P rows of width H.
+weight is written as parts, one per program, and added up by a second launch in a fixed order.
 """
 
 from typing import Any, cast

@@ -82,6 +82,18 @@ class Config(LayeredConfig):
         per_position = 6 if self.layers == 1 else 9
         return self.inner * (per_position * num_positions + 2 * num_samples * self.state_size) + indices
 
+    def gpu_kernel_memory(self, vocabulary: Vocabulary, num_samples: int, num_tokens: int, training: bool) -> int:
+        num_positions = num_samples * num_tokens
+        other = 2 * self.width + self.time_step_rank + 2 * self.state_size
+        numbers = num_positions * ((4 if self.layers == 1 and not training else 7) * self.inner + other)
+        if training:
+            # A quarter of the states is kept. The backward pass holds the gradients of one layer at a time, and those
+            # of its weights for each sample.
+            states = self.state_size * num_samples * -(-num_tokens // 4)
+            parts = num_samples * (self.state_size + self.kernel_size + 3)
+            numbers = self.layers * (numbers + self.inner * states) + self.inner * (8 * num_positions + parts)
+        return numbers + self._index_memory(vocabulary, num_positions)
+
     def problems(self) -> list[str]:
         found = LayeredConfig.problems(self)
         for field in ("expansion", "state_size", "kernel_size", "time_step_rank"):

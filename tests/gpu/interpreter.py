@@ -40,14 +40,16 @@ def compare(
     longest: int = 6,
     state_size: float = 1.0,
     precision: str = "float64",
+    kernel_precision: str = "float32",
 ) -> dict[str, float]:
     """Return by how much a network's loss and gradients differ from those of its plain twin.
 
-    Differences are relative to the largest entry. The twin computes with `precision`. `state_size` multiplies h_0.
+    Differences are relative to the largest entry. The twin computes with `precision`, and the kernels with
+    `kernel_precision`. `state_size` multiplies h_0.
     """
     task = REGISTRY["modular_addition"](modulus=modulus)
     tokens, end, target = draw(task, num_trials, num_samples, longest)
-    network = make(model, settings, task, num_trials)
+    network = make(model, settings, task, num_trials).to(getattr(torch, kernel_precision))
     with torch.no_grad():
         if "initial_state" in network.names:
             network["initial_state"].mul_(state_size)

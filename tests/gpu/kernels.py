@@ -41,5 +41,11 @@ TRITON_KERNELS = {
     "blocks of 8": 25,
     "blocks of 64": 49,
     "rotation": 27,
+    "factored": 126,
+    "rnn": 76,
+    "lstm": 77,
+    "mamba with 1 layers": 60,
+    "mamba with 2 layers": 92,
+    "mamba with 4 layers": 140,
 }
 """With kernels for GPUs."""
