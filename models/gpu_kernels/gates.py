@@ -128,7 +128,7 @@ def lstm_forward(
     Before the first position states are zero, and neither they nor the products are read.
     """
     K, B, H = new_h_KBH.shape
-    _lstm_forward[_grid(K * B, H)](
+    lstm_forward_kernel[_grid(K * B, H)](
         *(gates_KBG, table_KRG, tokens_KB, c_KBH, h_KBH, new_c_KBH, new_h_KBH),
         *(B, H, table_KRG.shape[1], gates_KBG.stride(0), *tokens_KB.stride(), h_KBH.stride(0), new_h_KBH.stride(0)),
         FIRST=first,
@@ -149,7 +149,7 @@ def lstm_backward(
 ) -> None:
     """Turn gates into their gradients, and those after this position into those that pass it without a product."""
     K, B, H = g_h_KBH.shape
-    _lstm_backward[_grid(K * B, H)](
+    lstm_backward_kernel[_grid(K * B, H)](
         *(gates_KBG, tokens_KB, c_KBH, new_c_KBH, g_h_KBH, g_c_KBH),
         *(B, H, num_readable, gates_KBG.stride(0), *tokens_KB.stride(), new_c_KBH.stride(0)),
         FIRST=first,
@@ -161,7 +161,7 @@ def lstm_backward(
 def elman_forward(new_KBH: Tensor, table_KRH: Tensor, tokens_KB: Tensor, h_KBH: Tensor, first: bool) -> None:
     """Turn products with the state into the states after this position; before the first one nothing is read."""
     K, B, H = new_KBH.shape
-    _elman_forward[_grid(K * B, H)](
+    elman_forward_kernel[_grid(K * B, H)](
         *(new_KBH, table_KRH, tokens_KB, h_KBH),
         *(B, H, table_KRH.shape[1], new_KBH.stride(0), *tokens_KB.stride(), h_KBH.stride(0)),
         FIRST=first,
@@ -173,7 +173,7 @@ def elman_forward(new_KBH: Tensor, table_KRH: Tensor, tokens_KB: Tensor, h_KBH: 
 def elman_backward(h_KBH: Tensor, tokens_KB: Tensor, g_h_KBH: Tensor, g_u_KBH: Tensor, num_readable: int) -> None:
     """Write the gradients before the activation, and turn those after this position into those that pass it."""
     K, B, H = g_h_KBH.shape
-    _elman_backward[_grid(K * B, H)](
+    elman_backward_kernel[_grid(K * B, H)](
         *(h_KBH, tokens_KB, g_h_KBH, g_u_KBH),
         *(B, H, num_readable, h_KBH.stride(0), *tokens_KB.stride(), g_u_KBH.stride(0)),
         BLOCK=_BLOCK,
@@ -195,7 +195,7 @@ def _tanh(x):
 
 
 @triton.jit
-def _lstm_forward(
+def lstm_forward_kernel(
     gates, table, tokens, c_before, h_before, c_after, h_after,
     num_samples, H, R, gates_stride, tokens_stride_k, tokens_stride_b, before_stride, after_stride,
     FIRST: tl.constexpr, BLOCK: tl.constexpr,
@@ -234,7 +234,7 @@ def _lstm_forward(
 
 
 @triton.jit
-def _lstm_backward(
+def lstm_backward_kernel(
     gates, tokens, c_before, c_after, g_h, g_c,
     num_samples, H, R, gates_stride, tokens_stride_k, tokens_stride_b, state_stride,
     FIRST: tl.constexpr, BLOCK: tl.constexpr,
@@ -267,7 +267,7 @@ def _lstm_backward(
 
 
 @triton.jit
-def _elman_forward(
+def elman_forward_kernel(
     state, table, tokens, before,
     num_samples, H, R, state_stride, tokens_stride_k, tokens_stride_b, before_stride,
     FIRST: tl.constexpr, BLOCK: tl.constexpr,
@@ -289,7 +289,7 @@ def _elman_forward(
 
 
 @triton.jit
-def _elman_backward(
+def elman_backward_kernel(
     state, tokens, g_h, g_u,
     num_samples, H, R, state_stride, tokens_stride_k, tokens_stride_b, g_u_stride,
     BLOCK: tl.constexpr,

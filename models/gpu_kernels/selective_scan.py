@@ -121,7 +121,7 @@ def selective_scan_forward(
         *(z, y if end_KB is None else end_KB.contiguous(), y, states),
         *_sizes(x_KTBI, projected_KTBQ, z),
         KEEP=keep,
-        **scan_options(x_KTBI.shape[1], A_log_KIN.shape[2], end_KB is not None),
+        **scan_options(A_log_KIN.shape[2], end_KB is not None),
     )
     return y, states
 
@@ -173,7 +173,7 @@ def selective_scan_backward(
         *(each.contiguous() for each in inputs[:6]),
         *(z, g if end_KB is None else end_KB.contiguous(), states, *results),
         *_sizes(x_KTBI, projected_KTBQ, z),
-        **scan_options(x_KTBI.shape[1], A_log_KIN.shape[2], end_KB is not None),
+        **scan_options(A_log_KIN.shape[2], end_KB is not None),
     )
     return results
 
@@ -184,16 +184,14 @@ def _grid(x_KTBI: Tensor) -> tuple[int, int, int]:
 
 
 def _sizes(x_KTBI: Tensor, projected_KTBQ: Tensor, z: Tensor) -> tuple[int, ...]:
-    """Return B, I and Q, then the strides of z by trial, position and sample."""
-    _, _, B, I = x_KTBI.shape  # noqa: E741
+    """Return T, B, I and Q, then the strides of z by trial, position and sample."""
     strides = (z.stride(0), 0, z.stride(1)) if z.dim() == 3 else z.stride()[:3]
-    return B, I, projected_KTBQ.shape[-1], *strides
+    return *x_KTBI.shape[1:], projected_KTBQ.shape[-1], *strides
 
 
-def scan_options(num_positions: int, num_entries: int, at_end: bool) -> dict[str, int]:
+def scan_options(num_entries: int, at_end: bool) -> dict[str, int]:
     """Return the constants of both kernels."""
     return {
-        "T": num_positions,
         "N": num_entries,
         "ENTRIES": triton.next_power_of_2(num_entries),
         "CHANNELS": _CHANNELS,
@@ -222,8 +220,8 @@ def _sigmoid(x):
 
 @triton.jit
 def forward_kernel(
-    x, r, projected, bias, A_log, D, z, end, y, states, B, width, Q, z_k, z_t, z_b,
-    KEEP: tl.constexpr, T: tl.constexpr, N: tl.constexpr, ENTRIES: tl.constexpr, CHANNELS: tl.constexpr,
+    x, r, projected, bias, A_log, D, z, end, y, states, T, B, width, Q, z_k, z_t, z_b,
+    KEEP: tl.constexpr, N: tl.constexpr, ENTRIES: tl.constexpr, CHANNELS: tl.constexpr,
     APART: tl.constexpr, AT_END: tl.constexpr,
 ):  # fmt: skip
     """Read one sample for some channels."""
@@ -263,8 +261,8 @@ def forward_kernel(
 @triton.jit
 def backward_kernel(
     g, x, r, projected, bias, A_log, D, z, end, states, g_x, g_r, g_z, by_channel, by_sample,
-    B, width, Q, z_k, z_t, z_b,
-    T: tl.constexpr, N: tl.constexpr, ENTRIES: tl.constexpr, CHANNELS: tl.constexpr,
+    T, B, width, Q, z_k, z_t, z_b,
+    N: tl.constexpr, ENTRIES: tl.constexpr, CHANNELS: tl.constexpr,
     APART: tl.constexpr, AT_END: tl.constexpr,
 ):  # fmt: skip
     """Go back through one sample for some channels."""

@@ -46,7 +46,7 @@ def compile_for_a100(kernel: Any, **arguments: Any) -> Resources:
             if name not in constants and arguments[name].startswith("*")
         },
     )
-    compiled = triton.compile(source, target=A100, options=launch)
+    compiled = triton.compile(source, target=A100, options=launch | {"enable_fp_fusion": True})
     return Resources(*_assemble(compiled.asm["ptx"]), compiled.metadata.shared)
 
 
