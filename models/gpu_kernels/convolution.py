@@ -86,17 +86,29 @@ def convolution_options(size: int) -> dict[str, int]:
 
 
 @triton.jit
-def _sums(u, weights, offset, t, T, width, lag, i, u_t, J: tl.constexpr):
+def _sums(u, weights, offset, t, T, width, lag, i, stride_t, J: tl.constexpr):
     """Return the sums before the activation at one position, and the inputs that they are made of."""
     # Nothing follows the last position, and nothing precedes the first.
     there = (lag < J) & (t >= lag) & (i < tl.where(t < T, width, 0))
-    window = tl.load(u + (t - lag) * u_t + i, there, 0.0)
+    window = tl.load(u + (t - lag) * stride_t + i, there, 0.0)
     return offset + tl.sum(weights * window, 0), window
 
 
 @triton.jit
 def forward_kernel(
-    u, weight, bias, x, T, B, width, u_k, u_t, u_b, J: tl.constexpr, LAGS: tl.constexpr, CHANNELS: tl.constexpr
+    u,
+    weight,
+    bias,
+    x,
+    T,
+    B,
+    width,
+    stride_k,
+    stride_t,
+    stride_b,
+    J: tl.constexpr,
+    LAGS: tl.constexpr,
+    CHANNELS: tl.constexpr,
 ):
     """Convolve one sample for some channels."""
     i = tl.program_id(0) * CHANNELS + tl.arange(0, CHANNELS)
@@ -106,13 +118,13 @@ def forward_kernel(
     weights = tl.load(weight + k * width * J + i[None, :] * J + J - 1 - lag, known, 0.0)
     offset = tl.load(bias + k * width + i, i < width, 0.0)
     for t in range(T):
-        s, _ = _sums(u + k * u_k + b * u_b, weights, offset, t, T, width, lag, i[None, :], u_t, J)
+        s, _ = _sums(u + k * stride_k + b * stride_b, weights, offset, t, T, width, lag, i[None, :], stride_t, J)
         tl.store(x + ((k * T + t) * B + b) * width + i, s / (1 + tl.exp(-s)), i < width)
 
 
 @triton.jit
 def backward_kernel(
-    g, u, weight, bias, g_u, by_sample, T, B, width, u_k, u_t, u_b,
+    g, u, weight, bias, g_u, by_sample, T, B, width, stride_k, stride_t, stride_b,
     J: tl.constexpr, LAGS: tl.constexpr, CHANNELS: tl.constexpr,
 ):  # fmt: skip
     """Compute the gradients of one sample for some channels."""
@@ -126,7 +138,9 @@ def backward_kernel(
     for t in range(T):
         total = tl.zeros_like(offset)
         for later in tl.static_range(J):
-            s, window = _sums(u + k * u_k + b * u_b, weights, offset, t + later, T, width, lag, i[None, :], u_t, J)
+            s, window = _sums(
+                u + k * stride_k + b * stride_b, weights, offset, t + later, T, width, lag, i[None, :], stride_t, J
+            )
             share = 1 / (1 + tl.exp(-s))
             place = (k * T + t + later) * B + b
             at_g = tl.load(g + place * width + i, i < tl.where(t + later < T, width, 0), 0.0)

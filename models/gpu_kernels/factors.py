@@ -176,11 +176,13 @@ def finish_state_back(
 
 
 @triton.jit
-def gate_kernel(inner, gate, tokens, gated, num_samples, F, R, stride, tokens_k, tokens_b, BLOCK: tl.constexpr):
+def gate_kernel(
+    inner, gate, tokens, gated, num_samples, F, R, stride, tokens_stride_k, tokens_stride_b, BLOCK: tl.constexpr
+):
     """Multiply one sample's products with its token's gates."""
     k, b = (tl.program_id(0) // num_samples).to(tl.int64), tl.program_id(0) % num_samples
     column = tl.arange(0, BLOCK)
-    token = tl.load(tokens + k * tokens_k + b * tokens_b)
+    token = tl.load(tokens + k * tokens_stride_k + b * tokens_stride_b)
     d = tl.load(gate + (k * R + token) * F + column, column < tl.where(token < R, F, 0), 0.0)
     x = tl.load(inner + k * stride + b * F + column, column < F, 0.0)
     tl.store(gated + (k * num_samples + b) * F + column, x * d, column < F)
@@ -188,13 +190,24 @@ def gate_kernel(inner, gate, tokens, gated, num_samples, F, R, stride, tokens_k,
 
 @triton.jit
 def gate_back_kernel(
-    inner, back, gate, tokens, gated_back, num_samples, F, R, stride, tokens_k, tokens_b, BLOCK: tl.constexpr
+    inner,
+    back,
+    gate,
+    tokens,
+    gated_back,
+    num_samples,
+    F,
+    R,
+    stride,
+    tokens_stride_k,
+    tokens_stride_b,
+    BLOCK: tl.constexpr,
 ):
     """Compute all gradients at one sample's gates."""
     k, b = (tl.program_id(0) // num_samples).to(tl.int64), tl.program_id(0) % num_samples
     column = tl.arange(0, BLOCK)
     at = k * stride + b * F + column
-    token = tl.load(tokens + k * tokens_k + b * tokens_b)
+    token = tl.load(tokens + k * tokens_stride_k + b * tokens_stride_b)
     d = tl.load(gate + (k * R + token) * F + column, column < tl.where(token < R, F, 0), 0.0)
     x = tl.load(inner + at, column < F, 0.0)
     g = tl.load(back + at, column < F, 0.0)
@@ -205,13 +218,14 @@ def gate_back_kernel(
 
 @triton.jit
 def finish_kernel(
-    u, before, additive, tokens, size, num_samples, R, u_stride, before_stride, size_stride, tokens_k, tokens_b,
+    u, before, additive, tokens, size, num_samples, R,
+    u_stride, before_stride, size_stride, tokens_stride_k, tokens_stride_b,
     WIDTH: tl.constexpr, KIND: tl.constexpr, ADDS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Finish the state of one sample."""
     k, b = (tl.program_id(0) // num_samples).to(tl.int64), tl.program_id(0) % num_samples
     column = tl.arange(0, BLOCK)[None, :]
-    token = tl.load(tokens + k * tokens_k + b * tokens_b)
+    token = tl.load(tokens + k * tokens_stride_k + b * tokens_stride_b)
     own = u + k * u_stride + b * WIDTH + column
     at_padding = tl.load(before + k * before_stride + b * WIDTH + column, column < WIDTH, 0.0)
     y = tl.where(token < R, tl.load(own, column < WIDTH, 0.0), at_padding)
@@ -226,13 +240,13 @@ def finish_kernel(
 
 @triton.jit
 def finish_back_kernel(
-    g, y, size, tokens, g_u, num_samples, R, y_stride, size_stride, g_u_stride, tokens_k, tokens_b,
+    g, y, size, tokens, g_u, num_samples, R, y_stride, size_stride, g_u_stride, tokens_stride_k, tokens_stride_b,
     WIDTH: tl.constexpr, KIND: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Compute the gradient at the state of one sample before it was finished."""
     k, b = (tl.program_id(0) // num_samples).to(tl.int64), tl.program_id(0) % num_samples
     column = tl.arange(0, BLOCK)[None, :]
-    token = tl.load(tokens + k * tokens_k + b * tokens_b)
+    token = tl.load(tokens + k * tokens_stride_k + b * tokens_stride_b)
     own = g + (k * num_samples + b) * WIDTH + column
     gradient = tl.load(own, column < WIDTH, 0.0)
     if KIND != "none":

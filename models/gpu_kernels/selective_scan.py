@@ -1,6 +1,6 @@
 """Mamba's selective scan over all positions of a stack of trials: one launch forwards and one backwards.
 
-    Δ_t = softplus(r_t + b);   h_t = exp(Δ_t A) h_{t-1} + Δ_t B_t x_t;   y_t = (C_t h_t + D x_t) silu(z_t)
+    Δ_t = softplus(r_t + b);   h_t = exp(Δ_t A) h_{t-1} + Δ_t B_t x_t;   y_t = (C_t h_t + D x_t) silu(stride_t)
 
 Twin: `scan` in `mamba/scan.py`, with what surrounds it in `mamba/network.py`. A warp reads one sample for 32 channels,
 and their states stay in its registers. Forward keeps the state before every few positions, and backward computes the
@@ -220,7 +220,7 @@ def _sigmoid(x):
 
 @triton.jit
 def forward_kernel(
-    x, r, projected, bias, A_log, D, z, end, y, states, T, B, width, Q, z_k, z_t, z_b,
+    x, r, projected, bias, A_log, skips, z, end, y, states, T, B, width, Q, stride_k, stride_t, stride_b,
     KEEP: tl.constexpr, N: tl.constexpr, ENTRIES: tl.constexpr, CHANNELS: tl.constexpr,
     APART: tl.constexpr, AT_END: tl.constexpr,
 ):  # fmt: skip
@@ -231,7 +231,7 @@ def forward_kernel(
     sample = k * B + b
     inside, entry = i < width, (n < N) & (i < width)[None, :]
     offset = tl.load(bias + k * width + i, inside, 0.0)
-    skip = tl.load(D + k * width + i, inside, 0.0)
+    skip = tl.load(skips + k * width + i, inside, 0.0)
     A = -tl.exp(tl.load(A_log + k * width * N + i[None, :] * N + n, entry, 0.0))
     h = tl.zeros_like(A)
     last = T
@@ -249,19 +249,19 @@ def forward_kernel(
         h = tl.exp(A * delta[None, :]) * h + at_B * (delta * at_x)[None, :]
         if AT_END:
             if t == last:
-                gate = tl.load(z + k * z_k + b * z_b + i, inside, 0.0)
+                gate = tl.load(z + k * stride_k + b * stride_b + i, inside, 0.0)
                 out = (tl.sum(at_C * h, 0) + skip * at_x) * gate * _sigmoid(gate)
                 tl.store(y + sample * width + i, out, inside)
         else:
-            gate = tl.load(z + k * z_k + t * z_t + b * z_b + i, inside, 0.0)
+            gate = tl.load(z + k * stride_k + t * stride_t + b * stride_b + i, inside, 0.0)
             out = (tl.sum(at_C * h, 0) + skip * at_x) * gate * _sigmoid(gate)
             tl.store(y + place * width + i, out, inside)
 
 
 @triton.jit
 def backward_kernel(
-    g, x, r, projected, bias, A_log, D, z, end, states, g_x, g_r, g_z, by_channel, by_sample,
-    T, B, width, Q, z_k, z_t, z_b,
+    g, x, r, projected, bias, A_log, skips, z, end, states, g_x, g_r, g_z, by_channel, by_sample,
+    T, B, width, Q, stride_k, stride_t, stride_b,
     N: tl.constexpr, ENTRIES: tl.constexpr, CHANNELS: tl.constexpr,
     APART: tl.constexpr, AT_END: tl.constexpr,
 ):  # fmt: skip
@@ -272,7 +272,7 @@ def backward_kernel(
     sample, pieces = k * B + b, tl.cdiv(T, APART)
     inside, entry = i < width, (n < N) & (i < width)[None, :]
     offset = tl.load(bias + k * width + i, inside, 0.0)
-    skip = tl.load(D + k * width + i, inside, 0.0)
+    skip = tl.load(skips + k * width + i, inside, 0.0)
     A = -tl.exp(tl.load(A_log + k * width * N + i[None, :] * N + n, entry, 0.0))
     g_h, g_A_log = tl.zeros_like(A), tl.zeros_like(A)
     g_D, g_bias = tl.zeros_like(skip), tl.zeros_like(skip)
@@ -299,10 +299,10 @@ def backward_kernel(
         carried = factor * h
         h = carried + at_B * drive[None, :]
         if AT_END:
-            gate = tl.load(z + k * z_k + b * z_b + i, inside, 0.0)
+            gate = tl.load(z + k * stride_k + b * stride_b + i, inside, 0.0)
             at_y = tl.load(g + sample * width + i, i < tl.where(t == last, width, 0), 0.0)
         else:
-            gate = tl.load(z + k * z_k + t * z_t + b * z_b + i, inside, 0.0)
+            gate = tl.load(z + k * stride_k + t * stride_t + b * stride_b + i, inside, 0.0)
             at_y = tl.load(g + place * width + i, inside, 0.0)
         share = _sigmoid(gate)
         through = at_y * gate * share
