@@ -29,7 +29,8 @@ def compile_for_a100(kernel: Any, **arguments: Any) -> Resources:
     """Compile a kernel.
 
     Arguments are a type such as "*fp32", "*i64" or "i32" for what is given at a launch, and values for `tl.constexpr`.
-    `num_warps`, `num_stages` and `maxnreg` are those of the launch. Pointers are taken to be aligned to 16 bytes, as torch's are.
+    `num_warps`, `num_stages` and `maxnreg` are those of the launch. Pointers are taken to be aligned to 16 bytes, as
+    torch's are.
     """
     launch = {name: arguments.pop(name) for name in ("num_warps", "num_stages", "maxnreg") if name in arguments}
     constants = {p.name for p in kernel.params if p.is_constexpr}

@@ -34,7 +34,7 @@ KERNELS: dict[str, tuple[Any, dict[str, Any], int, int]] = {
         f"scan of blocks of {b}, forward": (
             block_scan.forward_kernel, SMALL[b] | ALL_OPTIONS | {"KEEP": True}, registers, 512
         )
-        for b, registers in ((1, 56), (2, 56), (4, 72), (8, 120))
+        for b, registers in ((1, 56), (2, 56), (4, 80), (8, 120))
     },
     **{
         f"scan of blocks of {b}, backward": (block_scan.backward_kernel, SMALL[b] | ALL_OPTIONS, registers, 512)
