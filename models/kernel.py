@@ -7,6 +7,7 @@ is not part of a trial's identity. A trial keeps its kernel when it is resumed.
 import functools
 import importlib.util
 import os
+import shutil
 
 from orch.core.errors import InvalidSettings
 
@@ -50,13 +51,19 @@ def _choose_on_a_gpu(device: str, wanted: str | None) -> str:
     if triton_found():
         return TRITON
     if wanted == TRITON:
-        raise InvalidSettings([f"{VARIABLE} is {TRITON}, but triton is not installed: install it, or leave that out"])
+        raise InvalidSettings(
+            [f"{VARIABLE} is {TRITON}, but triton or a C compiler is not installed: install both, or leave that out"]
+        )
     return PLAIN
 
 
 def triton_found() -> bool:
-    """Return whether triton is installed. If it is broken, training on a GPU fails and says so."""
-    return importlib.util.find_spec("triton") is not None
+    """Return whether triton is installed, with the C compiler that it needs to launch a kernel.
+
+    It is not imported. If it is broken, training on a GPU fails and says so.
+    """
+    compiler = os.environ.get("CC") or shutil.which("gcc") or shutil.which("clang")
+    return compiler is not None and importlib.util.find_spec("triton") is not None
 
 
 @functools.cache

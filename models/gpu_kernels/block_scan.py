@@ -78,6 +78,8 @@ def tile_options(b: int, n: int) -> dict[str, int]:
         "PADDED_SIZE": padded_size,
         "PADDED_BLOCKS": padded_blocks,
         "num_warps": min(8, max(1, entries_per_thread // _ENTRIES_PER_THREAD)),
+        # So many that nothing is written to memory: left to itself, the assembler prefers 96 and spills.
+        "maxnreg": 128,
     }
 
 

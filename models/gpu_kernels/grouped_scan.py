@@ -88,7 +88,7 @@ class _Scan:
         if self._each == "none" and self._last != "none":
             g_KBH = divide_backward(g_KBH, u_KBH, self._b, self._last, True)
         gradients_TKBH = torch.empty_like(states_TKBH)
-        before_2KBH = torch.empty_like(states_TKBH[:2])
+        before_2KBH = g_KBH.new_empty(2, *g_KBH.shape)
         for t in reversed(range(len(states_TKBH))):
             read_backward(
                 *(table_KRbbn, self._tokens_KBT, *self._groups, states_TKBH, g_KBH),
@@ -223,7 +223,7 @@ def divisor(rows, there, m, KIND: tl.constexpr, SIZE: tl.constexpr, BLOCKS: tl.c
     return tl.where(size < _TINY, _TINY, size)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["t"])  # or it would be compiled again for positions 1 and 16
 def forward_kernel(
     table, additive, tokens, order, start, before, after, inputs, final,
     t, T, B, stride_before_k, stride_before_b, stride_k, stride_b, stride_t,
@@ -267,7 +267,7 @@ def forward_kernel(
         tl.store(final + to, u, inside & (following >= R)[:, None])
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["t"])
 def backward_kernel(
     table, tokens, order, start, states, g_final, g_after, g_before, gradients,
     t, T, B, stride_k, stride_b, stride_t,

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import torch
 
-_LIBRARY = torch.library.Library("orch", "FRAGMENT")
+_LIBRARY = torch.library.Library("orch", "FRAGMENT")  # type: ignore[no-untyped-call]
 
 
 def operation(fake: Callable[..., Any], changes: tuple[str, ...] = ()) -> Callable[[Callable[..., Any]], Any]:
@@ -19,8 +19,8 @@ def operation(fake: Callable[..., Any], changes: tuple[str, ...] = ()) -> Callab
     # Not torch.library.custom_op, whose first call imports torch's compiler: three seconds in every worker.
     def register(function: Callable[..., Any]) -> Any:
         name = function.__name__
-        _LIBRARY.define(name + torch.library.infer_schema(function, mutates_args=changes))
-        _LIBRARY.impl(name, function, "CompositeExplicitAutograd")
+        _LIBRARY.define(name + torch.library.infer_schema(function, mutates_args=changes))  # type: ignore[no-untyped-call]
+        _LIBRARY.impl(name, function, "CompositeExplicitAutograd")  # type: ignore[no-untyped-call]
         torch.library.register_fake(f"orch::{name}", fake, lib=_LIBRARY)
         return cast(Any, getattr(torch.ops.orch, name)).default
 

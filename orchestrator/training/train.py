@@ -273,17 +273,20 @@ def _kernel_to_go_on_with(snapshots: Sequence[Snapshot], device: torch.device) -
     kernels, model = {each.kernel for each in snapshots}, snapshots[0].trial.model
     assert len(kernels) == 1, "only trials with the same kernel can share a stack"
     (kernel,) = kernels
-    needs = {COMPILED: ("cpu", "numba", compiler_found()), TRITON: ("cuda", "triton", triton_found())}
+    needs: dict[str, tuple[str, Callable[[], bool], str]] = {
+        COMPILED: ("cpu", compiler_found, "install numba (pip install numba)"),
+        TRITON: ("cuda", triton_found, "install triton (pip install triton) and a C compiler"),
+    }
     if kernel not in needs:
         return PLAIN if model.has_compiled or model.has_gpu_kernels else model.kernel_name(device.type)
-    its_device, package, found = needs[kernel]
+    its_device, found, remedy = needs[kernel]
     if device.type != its_device:
         return model.kernel_name(device.type)
-    if not found:
+    if not found():
         raise InvalidSettings(
             [
-                f"this trial began with {kernel} kernels, and {package} cannot be imported here: install {package}"
-                f" (pip install {package}), or delete the trial's checkpoint to train it anew"
+                f"this trial began with {kernel} kernels, which cannot run here: {remedy}, or delete the trial's"
+                " checkpoint to train it anew"
             ]
         )
     return kernel

@@ -162,10 +162,7 @@ def compare_groups(num_samples: int, num_tokens: int, num_readable: int) -> dict
 def compare_replayed_steps(model: str) -> dict[str, Any]:
     """Train a few steps one operation at a time, and again with a step that is recorded and replayed."""
     sizes = {"width": 4, "batch_size": 3, "validation_samples": 2, "max_inputs": 2, "modulus": 2}
-    trials = [
-        small_trial(model, steps=7, eval_every=6, init_seed=seed, learning_rate=1e-3 * (seed + 1), **sizes)
-        for seed in range(2)
-    ]
+    trials = [small_trial(model, init_seed=seed, learning_rate=1e-3 * (seed + 1), **sizes) for seed in range(2)]
     last = NUM_WARM_UP_STEPS + 2
 
     def run(recorder: Any) -> Training:

@@ -29,9 +29,10 @@ def compile_for_a100(kernel: Any, **arguments: Any) -> Resources:
     """Compile a kernel.
 
     Arguments are a type such as "*fp32", "*i64" or "i32" for what is given at a launch, and values for `tl.constexpr`.
-    `num_warps` and `num_stages` are those of the launch. Pointers are taken to be aligned to 16 bytes, as torch's are.
+    `num_warps`, `num_stages` and `maxnreg` are those of the launch. Pointers are taken to be aligned to 16 bytes, as
+    torch's are.
     """
-    launch = {name: arguments.pop(name) for name in ("num_warps", "num_stages") if name in arguments}
+    launch = {name: arguments.pop(name) for name in ("num_warps", "num_stages", "maxnreg") if name in arguments}
     constants = {p.name for p in kernel.params if p.is_constexpr}
     assert set(arguments) == {p.name for p in kernel.params}, "the arguments are not those of the kernel"
     signature = {name: "constexpr" if name in constants else value for name, value in arguments.items()}

@@ -39,11 +39,11 @@ KERNELS: dict[str, tuple[Any, dict[str, Any], int, int]] = {
         f"scan of blocks of {b}, forward": (
             block_scan.forward_kernel, SMALL[b] | ALL_OPTIONS | {"KEEP": True}, registers, 512
         )
-        for b, registers in ((1, 40), (2, 48), (4, 64), (8, 112))
+        for b, registers in ((1, 56), (2, 56), (4, 80), (8, 120))
     },
     **{
         f"scan of blocks of {b}, backward": (block_scan.backward_kernel, SMALL[b] | ALL_OPTIONS, registers, 512)
-        for b, registers in ((1, 56), (2, 64), (4, 80), (8, 128))
+        for b, registers in ((1, 64), (2, 64), (4, 88), (8, 128))
     },
     **{
         f"gradient of blocks of {b}, {R} tokens": (
