@@ -7,6 +7,9 @@ from orch.models.config import LayeredConfig, Shape, Vocabulary
 from orch.models.kernel import TRITON, choose_kernel
 from orch.models.look import DASHED, DOTTED, Look
 
+MAMBA_SSM = "mamba_ssm"
+"""Name of the kernel that the CUDA packages of Mamba's authors provide."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Config(LayeredConfig):
