@@ -7,8 +7,8 @@ The scan is fast on a CPU for four reasons. It treats a few samples at a time, s
 States are laid out (N, I), so that every operation runs along the long axis. It uses exp2, which torch computes three
 times as fast as exp. And backward computes the states again, which takes less time than to fetch them from memory.
 
-On CUDA kernels in Triton run instead, `orch.models.gpu_kernels.selective_scan`. Without Triton, those of `mamba_ssm` and
-`causal_conv1d` run where they are installed: the trials of a stack are groups of channels, which both kernels treat
+On CUDA kernels in Triton run instead: `orch.models.gpu_kernels.selective_scan`. Without Triton, those of `mamba_ssm`
+and `causal_conv1d` run where they are installed: the trials of a stack are groups of channels, which both kernels treat
 separately, so one launch serves all of them. Neither was measured. Suffixes of names are shapes, as in `network.py`; J
 is the width of the convolution.
 """
