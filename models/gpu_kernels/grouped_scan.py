@@ -34,7 +34,10 @@ def scan_groups(
     every_step: bool,
     additive_KRH: Tensor | None,
 ) -> Tensor:
-    """Return the final states, (K, B, H), normalised at every step or only at the last."""
+    """Return the final states, (K, B, H), normalised at every step or only at the last.
+
+    Every sample must read a token at the first position, as all do: padding comes last.
+    """
     tensors = [each for each in (table_KRbbn, h0_KH, additive_KRH) if each is not None]
     additive_KRH = None if additive_KRH is None else additive_KRH.contiguous()
     scan = _Scan(tokens_KBT, table_KRbbn.shape, normalisation.kind, every_step)

@@ -43,7 +43,7 @@ KERNELS: dict[str, tuple[Any, dict[str, Any], int, int]] = {
     },
     **{
         f"scan of blocks of {b}, backward": (block_scan.backward_kernel, SMALL[b] | ALL_OPTIONS, registers, 512)
-        for b, registers in ((1, 64), (2, 64), (4, 88), (8, 128))
+        for b, registers in ((1, 64), (2, 64), (4, 96), (8, 128))
     },
     **{
         f"gradient of blocks of {b}, {R} tokens": (
@@ -66,7 +66,7 @@ KERNELS: dict[str, tuple[Any, dict[str, Any], int, int]] = {
         f"gradient of blocks of {b}": (
             grouped_scan.products_kernel,
             {"SIZE": b, "BLOCKS": WIDTH // b} | grouped_scan.products_options(b),
-            120,
+            128,
             8_400,
         )
         for b in (64, 256)
