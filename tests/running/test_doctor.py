@@ -106,6 +106,7 @@ def test_a_broken_package_of_cuda_kernels_is_a_failure_and_not_a_skip(tmp_path, 
         raise BrokenPackage("Mamba's CUDA kernels are installed but cannot be loaded")
 
     monkeypatch.setattr(scan, "_kernels", broken)
+    monkeypatch.setenv("ORCH_KERNEL", "plain")  # else Mamba would do without that package where triton is installed
     found = {each.check: each for each in examine(Store.open(tmp_path).uri, "cuda", 0.05, names=("mamba",))}
     finding = found["mamba: mamba_ssm against ours"]
     assert finding.state is CheckState.FAIL
