@@ -112,8 +112,8 @@ KERNELS: dict[str, tuple[Any, dict[str, Any], int, int]] = {
     "groups of tokens": (token_groups.groups_kernel, token_groups.groups_options(BATCH), 32, 16),
     "sums by token": (token_sums.sums_kernel, token_sums.sums_options(MANY_TOKENS, WIDTH), 152, 12_800),
     "Adam": (adam.adam_kernel, ADAM | adam.adam_options(WIDTH), 64, 0),
-    "rotations, forward": (rotation.rotations_kernel, {"ANGLES": 128}, 24, 0),
-    "rotations, backward": (rotation.rotations_back_kernel, {"ANGLES": 128}, 24, 0),
+    "rotations, forward": (rotation.rotations_kernel, {"ANGLES": 128}, 32, 0),
+    "rotations, backward": (rotation.rotations_back_kernel, {"ANGLES": 128}, 32, 0),
 }  # fmt: skip
 """Kernels by name, each with its constants and the most registers and bytes of shared memory that it may take."""
 TYPES = {
