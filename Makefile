@@ -4,9 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PACKAGES := .venv-packages
-UNIT_TESTS = $(BIN)/pytest --numprocesses 2 -m 'not ray' --cov --cov-report=
+UNIT_TESTS = $(BIN)/pytest --numprocesses 2 -m 'not ray and not gpu' --cov --cov-report=
 
-.PHONY: setup demo quick lint test coverage test-slow test-cluster test-packages bench golden clean
+.PHONY: setup demo quick lint test coverage test-gpu test-slow test-cluster test-packages bench golden clean
 
 setup: $(READY)
 
@@ -28,7 +28,7 @@ demo: $(READY)
 
 # While you work: the linters, and every test that is neither slow nor in need of Ray. About two minutes on two cores.
 quick: lint
-	$(BIN)/pytest --quiet --numprocesses 2 -m 'not ray and not cluster and not slow and not thorough'
+	$(BIN)/pytest --quiet --numprocesses 2 -m 'not ray and not gpu and not cluster and not slow and not thorough'
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -46,6 +46,11 @@ test: $(READY)
 coverage: $(READY)
 	$(UNIT_TESTS)
 	$(BIN)/coverage report --skip-covered --show-missing
+
+# The code for GPUs, as far as a CPU can run it: fake tensors, kernels in Triton's interpreter and compiled for an A100.
+# Five minutes more.
+test-gpu: $(READY)
+	$(BIN)/pytest --numprocesses 2 -m gpu
 
 # A driver that is killed ten times, and every way in which a trial can fail: four minutes more.
 test-slow: $(READY)

@@ -11,15 +11,19 @@ RAY = ("engine/", "cluster/", "notebook/test_notebook.py", "analysis/test_report
 """Tests that start Ray and therefore run one at a time."""
 NOT_RAY = ("cluster/test_check.py", "cluster/test_launcher.py")
 """Files in the folders of `RAY` that do not start it."""
+GPU = ("gpu/",)
+"""Tests of code for GPUs on a CPU, which take minutes."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that start Ray."""
+    """Mark the tests that start Ray, and those of code for GPUs."""
     here = Path(__file__).parent
     for item in items:
         place = str(item.path.relative_to(here)) if item.path.is_relative_to(here) else ""
         if place.startswith(RAY) and not place.startswith(NOT_RAY):
             item.add_marker(pytest.mark.ray)
+        if place.startswith(GPU):
+            item.add_marker(pytest.mark.gpu)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -15,14 +15,13 @@ from orch.models.config import ModelConfig
 from orch.models.gpu_kernels import scan
 from orch.models.gpu_kernels.token_groups import group_by_token
 from orch.models.kernel import TRITON
-from orch.models.network import Network, build
+from orch.models.network import Network, build, per_trial_loss
 from orch.models.token_table import OuterProducts, written_out
 from orch.tasks import REGISTRY
 from orch.tasks.sampling import Sampler
 from orch.training import train
 from orch.training.adam import StackedAdam
 from orch.training.capture import NUM_WARM_UP_STEPS
-from orch.training.evaluation import per_trial_loss
 from orch.training.train import Training
 from tests.gpu.process import serve
 from tests.small import small_trial
@@ -115,7 +114,7 @@ def compare_adam(shape: list[int], num_tokens: int, num_updates: int = 3) -> dic
     weight, rates = 0.01 * torch.randn(2, *shape, generator=generator), [1e-2, 1e-3]
     embedding = torch.randn(2, num_tokens + 2, width, generator=generator)
     found, expected = weight.clone(), weight.double()
-    ours, plain = StackedAdam([found], rates, TRITON), StackedAdam([expected], rates)
+    ours, plain = StackedAdam([found], rates, kernel=TRITON), StackedAdam([expected], rates)
     for _ in range(num_updates):
         g_KRO = torch.randn(2, num_tokens, weight[0].numel() // width, generator=generator)
         products = OuterProducts(g_KRO, embedding[:, :num_tokens])

@@ -27,6 +27,7 @@ from torch._subclasses import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from orch import tasks
 from orch.models.kernel import VARIABLE
 from orch.models.network import Network
 from orch.planning.across_cells import padded
@@ -151,7 +152,7 @@ class FakeDevice:
 
 def make_trials(model: str, task: str, size: int, settings: dict[str, Any]) -> list[Trial]:
     short = {"steps": 4, "eval_every": 3, "test_length": 20, "curve_lengths": (20,)}
-    shared = {"modulus": 5} | short | settings
+    shared = {"modulus": tasks.REGISTRY[task].at_modulus(5).modulus} | short | settings
     return [make_trial(task, model, init_seed=seed, data_seed=seed, **shared) for seed in range(size)]
 
 
