@@ -1,8 +1,8 @@
 """Hours of one A100 for the whole paper, factor by factor, and how they depend on what is assumed. Nothing is trained.
 
 The arithmetic is that of `orch plan all --scale paper` (orchestrator/planning/step_time.py). Factors are added one
-after the other: packs, recorded steps, kernels for GPUs, packs across cells. In the last row trials of equal models on
-different tasks share packs of up to 27 where these have as many tokens.
+after the other: packs of the trials of one cell, packs across cells as the planner makes them, recorded steps, and
+kernels for GPUs.
 
 Usage: python benchmarks/paper_hours.py
 """
@@ -11,7 +11,6 @@ import dataclasses
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from orch.models.kernel import PLAIN, TRITON
 from orch.planning import step_time
@@ -42,17 +41,14 @@ def hours(planned: list[PlannedTrial]) -> Hours:
     return found | {"total": sum(found.values())}
 
 
-def across_cells(plan: Plan) -> list[PlannedTrial]:
-    """Pack trials of equal models, on whichever task."""
-    kinds: dict[Any, list[Trial]] = defaultdict(list)
+def within_cells(plan: Plan) -> list[PlannedTrial]:
+    """Pack trials that differ in learning rate and seeds only."""
+    kinds: dict[Trial, list[Trial]] = defaultdict(list)
     for each in plan.trials:
-        trial = each.trial
-        num_tokens = trial.task.num_tokens(trial.max_inputs)
-        kinds[num_tokens, dataclasses.replace(trial.stackable(), task=plan.trials[0].trial.task)].append(trial)
+        kinds[each.trial.stackable()].append(each.trial)
     packs = []
-    for members in kinds.values():
-        largest = max(members, key=lambda trial: trial.vocabulary.readable)
-        size = pack_size(largest, len(members), DEVICE)
+    for kind, members in kinds.items():
+        size = pack_size(kind, len(members), DEVICE)
         packs += [members[start : start + size] for start in range(0, len(members), size)]
     return shared_out(plan.trials, packs, plan.estimator)
 
@@ -67,10 +63,10 @@ def with_factors(kernel: str, captured: bool, pack: Callable[[Plan], list[Planne
 
 FACTORS: dict[str, tuple[str, bool, Callable[[Plan], list[PlannedTrial]]]] = {
     "each alone": (PLAIN, False, lambda plan: packed(plan, 1).trials),
-    "packs": (PLAIN, False, lambda plan: packed(plan).trials),
+    "packs": (PLAIN, False, within_cells),
+    "across cells": (PLAIN, False, lambda plan: packed(plan).trials),
     "recorded": (PLAIN, True, lambda plan: packed(plan).trials),
     "kernels": (TRITON, True, lambda plan: packed(plan).trials),
-    "across cells": (TRITON, True, across_cells),
 }
 A100 = step_time.A100
 OTHERWISE = {
