@@ -184,6 +184,15 @@ class BilinearFamilyConfig(ModelConfig):
         """Size of the blocks that the `block` normalisation treats one by one."""
         return self.width
 
+    @property
+    def initial_growth(self) -> float:
+        """Factor by which a token multiplies the norm of a state that is not normalised, before training.
+
+        By arithmetic: a row of a transition has `state_block` entries, each a sum of `width` products of a weight that
+        is uniform within `init_scale` and an embedding's component. Additive terms are left out.
+        """
+        return self.init_scale / math.sqrt(3) * self.embedding_scale * math.sqrt(self.width * self.state_block)
+
     def recurrence_shapes(self) -> dict[str, Shape]:
         """Shape of every parameter of the recurrence, by name."""
         raise NotImplementedError

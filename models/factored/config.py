@@ -1,5 +1,6 @@
 """Settings of the factored bilinear model."""
 
+import math
 from dataclasses import dataclass
 
 from orch.core.settings import setting
@@ -23,6 +24,11 @@ class Config(BilinearFamilyConfig):
     @property
     def summary(self) -> str:
         return f"rank {self.rank}"
+
+    @property
+    def initial_growth(self) -> float:
+        weight = self.init_scale / math.sqrt(3)
+        return weight**3 * self.embedding_scale * self.width * math.sqrt(self.rank)
 
     def recurrence_shapes(self) -> dict[str, Shape]:
         factors = (self.width, self.rank)

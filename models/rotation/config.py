@@ -20,6 +20,10 @@ class Config(BilinearFamilyConfig):
     def state_block(self) -> int:
         return 2
 
+    @property
+    def initial_growth(self) -> float:
+        return 1.0
+
     def recurrence_shapes(self) -> dict[str, Shape]:
         return {"angle": (self.width // 2, self.width)}
 

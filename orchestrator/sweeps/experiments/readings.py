@@ -1,7 +1,10 @@
 """The paper's protocol under several readings: embedding scale, normalisation and model varied together.
 
 The paper normalises the state in evaluation and leaves training and the embeddings' scale open. `details` varies one of
-these at a time; here they vary jointly, because a state that is not normalised grows or shrinks with the embeddings.
+these at a time; here they vary jointly, because a state that is not normalised grows or shrinks with the embeddings
+(`initial_growth` of a model's settings says by how much before training). Without normalisation in training the
+smallest learning rate is tried too: a larger one changes the full model's transitions so much in one step that states
+overflow.
 """
 
 import dataclasses
@@ -35,7 +38,7 @@ STEPS = 20_000
 
 
 def cells(scale: Scale, results: Results) -> Iterator[Cell]:
-    """Yield a cell for each problem and reading, with one seed and at most two learning rates."""
+    """Yield a cell for each problem and reading, with one seed and at most three learning rates."""
     one_seed = dataclasses.replace(scale, seeds=scale.seeds[:1])
     readings = product(scale.few(*NORMALISATIONS), scale.few(1.0, 0.3))
     for (task, modulus, name, settings), ((training, evaluation), embeddings) in product(PROBLEMS, list(readings)):
@@ -50,7 +53,7 @@ def cells(scale: Scale, results: Results) -> Iterator[Cell]:
             yield one_seed.cell(
                 scale.task(task, modulus),
                 model,
-                scale.learning_rates[:2],
+                scale.learning_rates if training == "none" else scale.learning_rates[:2],
                 variant=model.table_variant,
                 reading=f"embeddings of {embeddings}, {training} in training, {evaluation} in evaluation",
                 steps=min(STEPS, scale.steps),
