@@ -75,6 +75,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/query.py
 	$(BIN)/python benchmarks/report.py
 	$(BIN)/python benchmarks/packs.py
+	$(BIN)/python benchmarks/checkpoints.py
 	$(BIN)/python benchmarks/scale.py
 
 # Record new golden values, after a change of numerics that raised a revision.

@@ -9,7 +9,11 @@ from pathlib import Path
 
 
 def write_atomically(
-    path: Path, data: bytes | Iterable[bytes], *, durable: bool = False, before_rename: Callable[[], None] | None = None
+    path: Path,
+    data: bytes | Iterable[bytes | memoryview],
+    *,
+    durable: bool = False,
+    before_rename: Callable[[], None] | None = None,
 ) -> None:
     """Create or replace a file: write a hidden file in its folder, then rename that file.
 

@@ -111,7 +111,8 @@ def _memory_on_a_core(trial: Trial) -> float:
     num_tokens = trial.task.num_tokens(trial.max_inputs)
     num_states = max(trial.batch_size * num_tokens, trial.validation_samples) * model.width
     num_transitions = vocabulary.readable + trial.batch_size
-    return 4 * (4 * model.num_parameters(vocabulary) + 16 * num_states + 2 * num_transitions * model.width**2)
+    # Weights, gradients and two moments, and the copy of all but the gradients that a checkpoint is written from.
+    return 4 * (7 * model.num_parameters(vocabulary) + 16 * num_states + 2 * num_transitions * model.width**2)
 
 
 def pack_size(

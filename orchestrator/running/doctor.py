@@ -26,6 +26,7 @@ from orch.sweeps.trial import Trial, make_trial
 from orch.tasks.sampling import Batch, Sampler
 from orch.training.capture import find_recorder, one_operation_at_a_time
 from orch.training.checkpoints import parse_snapshot, snapshot_bytes
+from orch.training.host_copy import HostCopy
 from orch.training.train import Training, train
 
 TOLERANCE = 1e-3
@@ -150,7 +151,9 @@ def check_training(name: str, device: str, definitions: Definitions = BUILT_IN_D
     trials = [small_trial(name, definitions, init_seed=seed, data_seed=seed, learning_rate=1e-3) for seed in range(3)]
     pack = Training(trials, device)
     pack.advance(stop_at=5)
-    saved = [snapshot_bytes(pack.snapshot(position)) for position in range(len(trials))]
+    copied = HostCopy().take([pack.view(position) for position in range(len(trials))])
+    pack.advance(stop_at=7)  # as a worker trains on while its checkpoint is written
+    saved = [snapshot_bytes(snapshot) for snapshot in copied.wait()]
     resumed = Training.resume([parse_snapshot(data, "a checkpoint", definitions) for data in saved], device)
     while not resumed.finished:
         resumed.advance()

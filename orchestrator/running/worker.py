@@ -1,7 +1,8 @@
 """The work of a worker process on a unit: train its trials, write checkpoints and rows. Imports no Ray.
 
 The order of writes makes a crash harmless: the weights first, then the row of the finished trial, then the checkpoint
-is deleted, then the attempt ends.
+is deleted, then the attempt ends. Checkpoints are written by a thread of their own. A trial is taken from that thread
+before its checkpoint is deleted, and the thread is at rest before an attempt ends, so that no checkpoint comes back.
 """
 
 import dataclasses
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from orch.core.errors import OrchError
 from orch.running import provenance
+from orch.running.checkpoint_writer import CheckpointWriter
 from orch.running.driver_log import worker_log
 from orch.running.failures import Failure, TrialError, describe
 from orch.running.options import DEFAULT_TRAINING
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from orch.training.train import Snapshot
 
 CHECKPOINT_COST = 0.05
-"""The largest share of the time that checkpoints may take. Large models are checkpointed less often."""
+"""The largest share of the time that checkpoints may take from training. Large models are checkpointed less often."""
 
 SUMMARY = ("trial_id", "attempt_id", "validation_accuracy", "ood_accuracy", "stop_reason", "steps_trained")
 """The columns of a finished trial's row that a worker reports to the driver."""
@@ -95,7 +97,8 @@ class UnitRun:
         self._started = datetime.now(UTC)
         self._clock = time.monotonic()
         self._saved_at = time.monotonic()
-        self._save_seconds = 0.0
+        self._checkpoint_cost = 0.0
+        self._writer = CheckpointWriter(self._store)
         self._num_reported = 0
         self._warned: set[str] = set()
         self._training: Any = None
@@ -215,6 +218,7 @@ class UnitRun:
     def _write_results(self) -> list[dict[str, Any]]:
         """Write the results of trials that have finished since the last call, and return their summaries."""
         summaries = []
+        self._writer.drop(result.trial.id for result in self._training.results[self._num_reported :])
         while self._num_reported < len(self._training.results):
             result = self._training.results[self._num_reported]
             self._num_reported += 1
@@ -251,28 +255,42 @@ class UnitRun:
         }
 
     def _checkpoint_if_due(self) -> None:
+        if self._training.finished:
+            return
+        self._collect_checkpoint()
         waited = time.monotonic() - self._saved_at
-        if not self._training.finished and waited > max(
-            self._request["checkpoint_seconds"], self._save_seconds / CHECKPOINT_COST
-        ):
-            self.checkpoint()
+        due = waited > max(self._request["checkpoint_seconds"], self._checkpoint_cost / CHECKPOINT_COST)
+        if due and not self._writer.busy:
+            self._start_checkpoint()
 
-    def checkpoint(self) -> None:
-        """Write a checkpoint of every trial in training."""
-        from orch.training.checkpoints import snapshot_bytes
-
-        began = time.monotonic()
-        for position, member in enumerate(self._training.members):
-            self._store.put_checkpoint(member.trial.id, snapshot_bytes(self._training.snapshot(position)))
+    def _start_checkpoint(self) -> None:
         self._saved_at = time.monotonic()
-        self._save_seconds = self._saved_at - began
-        self._log.event("checkpoint written", step=self._training.step, seconds=round(self._save_seconds, 3))
+        if views := [self._training.view(position) for position in range(len(self._training.members))]:
+            self._writer.start(views)
+
+    def _collect_checkpoint(self) -> None:
+        """Log the checkpoint that was written since the last call, or raise the error that ended it."""
+        if written := self._writer.collect():
+            self._checkpoint_cost = written.cost
+            times = {"seconds": round(written.seconds, 3), "cost_seconds": round(written.cost, 3)}
+            self._log.event("checkpoint written", step=written.step, **times)
+
+    def _rest_writer(self) -> None:
+        """Write no more of a checkpoint. If it has failed, that is only logged: another one or an error follows."""
+        self._writer.cancel()
+        try:
+            self._collect_checkpoint()
+        except Exception as error:
+            self._log.event("checkpoint failed", error=str(error))
 
     def stop(self, outcome: Outcome = Outcome.INTERRUPTED) -> None:
         """Write checkpoints of the unfinished trials, and end their attempts with this outcome."""
+        self._rest_writer()
         if self._open_attempts and self._training is not None:
             if not self._training.finished:
-                self.checkpoint()
+                self._start_checkpoint()
+                self._writer.wait()
+                self._collect_checkpoint()
             for trial_id in list(self._open_attempts):
                 self._end(trial_id, outcome, step=self.step)
         self._log.flush(now=True)
@@ -280,6 +298,7 @@ class UnitRun:
     def _failed(self, error: BaseException) -> TrialError:
         """End every open attempt with this error, and return the exception that reports it to the driver."""
         failure = describe(error)
+        self._rest_writer()
         try:
             for trial_id in list(self._open_attempts):
                 self._end(trial_id, failure.outcome, failure=failure)

@@ -1,9 +1,15 @@
 """The files of a store in an object store, at any URI that `pyarrow.fs` supports."""
 
+import functools
+from typing import Any
+
 from orch.core.errors import StoreUnreachable
 from orch.store.crash_points import crash_point
 from orch.store.credentials import redact
-from orch.store.files import reaching
+from orch.store.files import Data, reaching
+
+LARGE_BYTES = 5 << 20
+"""Files above this size are uploaded in parts. pyarrow sends smaller ones in one request."""
 
 
 class RemoteFiles:
@@ -13,6 +19,7 @@ class RemoteFiles:
         from pyarrow import fs
 
         self.location = redact(uri)
+        self._uri = uri
         with reaching(self.location, "open"):
             try:
                 self._fs, root = fs.FileSystem.from_uri(_in_one_put(uri))
@@ -26,12 +33,26 @@ class RemoteFiles:
     def _full(self, path: str) -> str:
         return f"{self._root}/{path}"
 
-    def put(self, path: str, data: bytes, kind: str = "file") -> None:
+    @functools.cached_property
+    def _fs_for_large_files(self) -> Any:
+        """The file system that begins an upload in parts when a file is opened, not when its first part is full.
+
+        If beginning it fails then, closing the file would send what was written so far in the place of the whole.
+        """
+        from pyarrow import fs
+
+        return fs.FileSystem.from_uri(self._uri)[0]
+
+    def put(self, path: str, data: Data, kind: str = "file") -> None:
         crash_point(f"{kind}-written")
+        pieces = [data] if isinstance(data, bytes) else data
+        is_large = sum(memoryview(piece).nbytes for piece in pieces) > LARGE_BYTES
         with reaching(self.location, "write to"):
             try:
-                with self._fs.open_output_stream(self._full(path)) as stream:
-                    stream.write(data)
+                files = self._fs_for_large_files if is_large else self._fs
+                with files.open_output_stream(self._full(path)) as stream:
+                    for piece in pieces:
+                        stream.write(piece)
             except FileNotFoundError as error:
                 raise OSError(str(error)) from error
         crash_point(f"{kind}-renamed")

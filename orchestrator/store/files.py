@@ -7,12 +7,15 @@ another process may have deleted the file a moment ago. Every other failure is r
 import contextlib
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
 from orch.core.errors import StoreFull, StoreUnreachable
 from orch.store.credentials import scrub
+
+Data = bytes | Sequence[bytes | memoryview]
+"""The contents of a file. Pieces are written one after the other, and never put together in memory."""
 
 
 class Files(Protocol):
@@ -21,7 +24,7 @@ class Files(Protocol):
     location: str
     """The store's location without credentials, for messages."""
 
-    def put(self, path: str, data: bytes, kind: str = "file") -> None:
+    def put(self, path: str, data: Data, kind: str = "file") -> None:
         """Create or replace a file atomically and durably.
 
         The crash points `<kind>-written` and `<kind>-renamed` are just before and after it becomes visible.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from orch.core.atomic_write import make_folder_durably, write_atomically
 from orch.store.crash_points import crash_point
-from orch.store.files import reaching
+from orch.store.files import Data, reaching
 
 ABANDONED_SECONDS = 3600
 """A temporary file this old has no living writer: writing one takes seconds."""
@@ -20,7 +20,7 @@ class LocalFiles:
         self.location = location
         self._root = Path(root).expanduser().absolute()
 
-    def put(self, path: str, data: bytes, kind: str = "file") -> None:
+    def put(self, path: str, data: Data, kind: str = "file") -> None:
         with reaching(self.location, "write to"):
             try:
                 write_atomically(

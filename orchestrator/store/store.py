@@ -16,7 +16,7 @@ from orch.store.columns import SCHEMAS, make_schemas
 from orch.store.compaction import CompactionReport, compact
 from orch.store.crash_points import crash_point
 from orch.store.deduplication import standing, standing_curves
-from orch.store.files import open_files
+from orch.store.files import Data, open_files
 from orch.store.part import encode, new_path, to_table
 from orch.store.part_cache import PartCache
 from orch.store.schema_union import conform
@@ -150,7 +150,11 @@ class Store:
         return len({trial for trial, _ in found})
 
     def compact(self, table: str | None = None, min_parts: int = 16) -> CompactionReport:
-        """Merge small parts into large ones wherever at least `min_parts` are of one level."""
+        """Merge small parts into large ones wherever at least `min_parts` are of one level.
+
+        Checkpoints that writers left half written when they died are removed.
+        """
+        self._files.sweep("checkpoints")
         readers = self._readers.values() if table is None else [self._reader(table)]
         return sum((compact(reader, min_parts) for reader in readers), CompactionReport())
 
@@ -159,9 +163,9 @@ class Store:
 
     # Files
 
-    def put_checkpoint(self, trial_id: str, data: bytes) -> None:
+    def put_checkpoint(self, trial_id: str, data: Data) -> None:
         """Write the checkpoint of a trial. It replaces the old one atomically."""
-        self.put_bytes(f"checkpoints/{trial_id}.safetensors", data)
+        self._files.put(_checked(f"checkpoints/{trial_id}.safetensors"), data, kind="checkpoint")
 
     def get_checkpoint(self, trial_id: str) -> bytes | None:
         return self.get_bytes(f"checkpoints/{trial_id}.safetensors")

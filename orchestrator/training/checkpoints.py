@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError
-from safetensors.torch import load, save
+from safetensors.torch import load
 from torch import Tensor
 
 from orch.core.atomic_write import write_atomically
@@ -22,6 +22,7 @@ from orch.models.network import Network
 from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
 from orch.sweeps.result import CurvePoint, Result
 from orch.sweeps.trial import Trial
+from orch.training.safetensors_pieces import safetensors_pieces
 from orch.training.train import Snapshot
 
 _STATES = ("parameters", "first", "second")
@@ -43,7 +44,7 @@ def load_model(path: str | Path, definitions: Definitions = BUILT_IN_DEFINITIONS
 
 def save_snapshot(path: str | Path, snapshot: Snapshot) -> None:
     """Save an unfinished trial."""
-    write_atomically(Path(path), snapshot_bytes(snapshot), durable=True)
+    write_atomically(Path(path), snapshot_pieces(snapshot), durable=True)
 
 
 def load_snapshot(path: str | Path, definitions: Definitions = BUILT_IN_DEFINITIONS) -> Snapshot:
@@ -53,7 +54,7 @@ def load_snapshot(path: str | Path, definitions: Definitions = BUILT_IN_DEFINITI
 
 def model_bytes(result: Result) -> bytes:
     """Return a trained model as bytes, for a store."""
-    return _encode(result.parameters, {"trial": result.trial.to_dict(), "result": result.summary()})
+    return b"".join(_encode(result.parameters, {"trial": result.trial.to_dict(), "result": result.summary()}))
 
 
 def parse_model(data: bytes, name: str, definitions: Definitions = BUILT_IN_DEFINITIONS) -> tuple[Network, Trial]:
@@ -65,7 +66,12 @@ def parse_model(data: bytes, name: str, definitions: Definitions = BUILT_IN_DEFI
 
 
 def snapshot_bytes(snapshot: Snapshot) -> bytes:
-    """Return a snapshot as bytes, for a store."""
+    """Return a snapshot as bytes."""
+    return b"".join(snapshot_pieces(snapshot))
+
+
+def snapshot_pieces(snapshot: Snapshot) -> list[bytes | memoryview]:
+    """Return a snapshot as pieces of bytes, for a store. The tensors are not copied: they must stay as they are."""
     tensors = {f"{kind}/{name}": tensor for kind in _STATES for name, tensor in getattr(snapshot, kind).items()}
     header = {
         "trial": snapshot.trial.to_dict(),
@@ -97,8 +103,8 @@ def parse_snapshot(data: bytes, name: str, definitions: Definitions = BUILT_IN_D
         raise DamagedFile(f"{name} is damaged ({error}): delete it and train again") from error
 
 
-def _encode(tensors: Mapping[str, Tensor], header: Mapping[str, Any]) -> bytes:
-    return save({name: tensor.contiguous() for name, tensor in tensors.items()}, {"orch": json.dumps(header)})
+def _encode(tensors: Mapping[str, Tensor], header: Mapping[str, Any]) -> list[bytes | memoryview]:
+    return safetensors_pieces(tensors, {"orch": json.dumps(header)})
 
 
 def _decode(data: bytes, name: str, needs: tuple[str, str]) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -8,7 +8,7 @@ import functools
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -52,6 +52,14 @@ class Snapshot:
     """Adam's second moments; empty before the first step."""
     kernel: str = PLAIN
     """Implementation of the model's arithmetic that the trial began with: see `orch.models.kernel`."""
+
+    def map_tensors(self, function: Callable[[str, str, Tensor], Tensor]) -> "Snapshot":
+        """Return this snapshot with `function(field, name, tensor)` in the place of every tensor."""
+
+        def mapped(kind: str) -> State:
+            return {name: function(kind, name, tensor) for name, tensor in getattr(self, kind).items()}
+
+        return replace(self, parameters=mapped("parameters"), first=mapped("first"), second=mapped("second"))
 
 
 class Training:
@@ -226,19 +234,23 @@ class Training:
 
     def snapshot(self, position: int = 0) -> Snapshot:
         """Return a copy of one trial in its present state."""
+        return self.view(position).map_tensors(lambda kind, name, tensor: tensor.clone())
+
+    def view(self, position: int = 0) -> Snapshot:
+        """Return one trial in its present state, without a copy of its tensors: the next step changes them."""
         member = self.members[position]
 
-        def copies(stacks: Sequence[torch.Tensor]) -> State:
-            return {name: stack.detach()[position].clone() for name, stack in zip(self._trained, stacks, strict=True)}
+        def views(stacks: Sequence[torch.Tensor]) -> State:
+            return {name: stack.detach()[position] for name, stack in zip(self._trained, stacks, strict=True)}
 
         return Snapshot(
             trial=member.trial,
             step=self.step,
             seconds=member.seconds,
             curve=list(member.curve),
-            parameters={name: tensor.clone() for name, tensor in self.network.member(position).items()},
-            first=copies(self._adam.first),
-            second=copies(self._adam.second),
+            parameters=self.network.member(position),
+            first=views(self._adam.first),
+            second=views(self._adam.second),
             kernel=self.kernel,
         )
 

@@ -7,6 +7,7 @@ request per line from its standard input, `{"function": …, "arguments": {…}}
 import contextlib
 import ctypes
 import dataclasses
+import itertools
 import json
 import sys
 import traceback
@@ -33,9 +34,11 @@ from orch.planning.pack_size import memory
 from orch.sweeps.trial import Trial, make_trial
 from orch.training import train
 from orch.training.evaluation import evaluate
+from orch.training.host_copy import HostCopy
 from orch.training.train import Snapshot, Training
 from tests.training.no_recorder import TheStepItself
 
+STATES = ("parameters", "first", "second")
 NO_KERNEL = {
     *("alias", "as_strided", "detach", "empty", "empty_like", "empty_strided", "expand", "new_empty", "permute"),
     *("new_empty_strided", "select", "slice", "split", "split_with_sizes", "squeeze", "t", "transpose", "unbind"),
@@ -173,12 +176,99 @@ def train_pack(model: str, task: str, size: int, settings: dict[str, Any], stati
     }
 
 
+class Streams:
+    """Streams and events that torch for CPUs does not have: they note in which order they are used."""
+
+    def __init__(self) -> None:
+        self.log: list[str] = []
+        self.current = "training"
+
+    def __enter__(self) -> "Streams":
+        self._patches = contextlib.ExitStack()
+        for name, value in (
+            ("Stream", lambda device: Stream(self, "side")),
+            ("current_stream", lambda device: Stream(self, self.current)),
+            ("Event", lambda: Stream(self, "event")),
+            ("stream", self._within),
+        ):
+            self._patches.enter_context(mock.patch.object(torch.cuda, name, value))
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._patches.close()
+
+    @contextlib.contextmanager
+    def _within(self, stream: "Stream") -> Any:
+        before, self.current = self.current, stream.name
+        yield
+        self.current = before
+
+
+class Stream:
+    """A stream or an event."""
+
+    def __init__(self, streams: Streams, name: str):
+        self._streams, self.name = streams, name
+
+    def wait_stream(self, other: "Stream") -> None:
+        self._streams.log.append(f"{self.name} waits for {other.name}")
+
+    wait_event = wait_stream
+
+    def record(self) -> None:
+        self._streams.log.append(f"{self.name} recorded on {self._streams.current}")
+
+    def synchronize(self) -> None:
+        self._streams.log.append(f"host waits for {self.name}")
+
+
+class Copies(TorchDispatchMode):
+    """Notes what the host takes part in: memory, pinned or not, and copies with the stream that they are on."""
+
+    def __init__(self, streams: Streams) -> None:
+        super().__init__()
+        self._streams = streams
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs, name = kwargs or {}, func.overloadpacket.__name__
+        pinned = name == "empty" and kwargs.pop("pin_memory", False)  # which needs CUDA's allocator
+        result = func(*args, **kwargs)
+        if pinned:
+            self._streams.log.append("pinned memory")
+        elif name == "copy_":
+            to, source = args[:2]
+            waits = "" if args[2:] == (True,) or kwargs.get("non_blocking") else ", waited for"
+            self._streams.log.append(f"{source.device.type} to {to.device.type} on {self._streams.current}{waits}")
+        elif name not in NO_KERNEL and any(
+            isinstance(leaf, Tensor) and leaf.device.type != "cuda" for leaf in tree_leaves((args, result))
+        ):
+            self._streams.log.append(f"host: {name}")
+        return result
+
+
+def copy_pack(model: str, size: int, static: bool) -> dict[str, Any]:
+    """Copy a pack to the host twice, with a training step between; return what was done, in which order, how often."""
+    recorder = TheStepItself() if static else None
+    with mock.patch.object(train, "find_recorder", return_value=recorder), FakeDevice():
+        training = Training(make_trials(model, "modular_addition", size, {"width": 16}), "cuda")
+        training.advance(stop_at=1)
+        memory, streams, logs = HostCopy(), Streams(), []
+        for _ in range(2):
+            streams.log.clear()
+            with streams, Copies(streams):
+                copied = memory.take([training.view(position) for position in range(size)])
+                streams.log.append("copied")
+                snapshots = copied.wait()
+            logs.append([(what, len(list(group))) for what, group in itertools.groupby(streams.log)])
+            training._train_step()
+    tensors = [tensor for each in snapshots for kind in STATES for tensor in getattr(each, kind).values()]
+    devices = sorted({tensor.device.type for tensor in tensors})
+    return {"logs": logs, "num_tensors": len(tensors), "devices": devices, "steps": [each.step for each in snapshots]}
+
+
 def _on_host(snapshot: Snapshot) -> Snapshot:
     """Return a snapshot as it is read from a checkpoint."""
-    states = {
-        kind: {name: tensor.cpu() for name, tensor in getattr(snapshot, kind).items()}
-        for kind in ("parameters", "first", "second")
-    }
+    states = {kind: {name: tensor.cpu() for name, tensor in getattr(snapshot, kind).items()} for kind in STATES}
     return dataclasses.replace(snapshot, **states)
 
 

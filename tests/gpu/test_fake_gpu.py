@@ -79,3 +79,25 @@ def test_a_step_that_waits_for_the_device_would_be_noticed(simulation, how):
 
 def test_a_step_that_copies_to_the_host_would_be_noticed(simulation):
     assert simulation.call("copy_in_a_step") == ["_to_copy"]
+
+
+@pytest.mark.parametrize("static", [False, True])
+@pytest.mark.parametrize("model", MODELS)
+def test_a_checkpoint_is_copied_to_pinned_memory_on_a_stream_of_its_own_and_the_host_does_not_wait(
+    simulation, model, static
+):
+    size = num_stacked(model)
+    found = simulation.call("copy_pack", model=model, size=size, static=static)
+    ordered = [
+        ["side waits for training", 1],
+        ["cuda to cpu on side", found["num_tensors"]],
+        ["event recorded on side", 1],
+        ["training waits for event", 1],
+        ["copied", 1],
+        ["host waits for event", 1],
+    ]
+    first, second = found["logs"]
+    assert first == [["pinned memory", found["num_tensors"]], *ordered]
+    assert second == ordered, "the second copy uses the memory of the first"
+    assert found["devices"] == ["cpu"]
+    assert found["steps"] == [2] * size

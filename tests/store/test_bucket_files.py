@@ -14,6 +14,8 @@ from tests.store.processes import run, run_until_killed
 
 boto3 = pytest.importorskip("boto3", reason="needs boto3 to talk to the S3 server")
 moto_server = pytest.importorskip("moto.server", reason="needs moto[server] for an S3 server")
+S3Backend = pytest.importorskip("moto.s3.models").S3Backend
+S3AccessDeniedError = pytest.importorskip("moto.s3.exceptions").S3AccessDeniedError
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +94,26 @@ def test_files_are_put_replaced_listed_and_deleted(store):
     store.put_bytes("logs/a/b.txt", b"")
     assert store.list_files("logs") == ["logs/a/b.txt"]
     assert store.get_bytes("logs/a/b.txt") == b""
+
+
+@pytest.mark.parametrize("request_that_fails", ["create_multipart_upload", "upload_part", "complete_multipart_upload"])
+@pytest.mark.parametrize("data", [b"new" * 5_000_000, [b"new", memoryview(b"new" * 5_000_000)]])
+def test_a_large_file_is_sent_whole_or_not_at_all(store, monkeypatch, data, request_that_fails):
+    store.put_checkpoint("t", b"old")
+    right, calls = getattr(S3Backend, request_that_fails), []
+
+    def fails_once(*arguments, **options):
+        calls.append(arguments)
+        if len(calls) == 1:
+            raise S3AccessDeniedError
+        return right(*arguments, **options)
+
+    monkeypatch.setattr(S3Backend, request_that_fails, fails_once)
+    with pytest.raises(StoreUnreachable, match="cannot write to the store"):
+        store.put_checkpoint("t", data)
+    assert store.get_checkpoint("t") == b"old"
+    store.put_checkpoint("t", data)
+    assert store.get_checkpoint("t") == (data if isinstance(data, bytes) else b"".join(data))
 
 
 def test_a_part_is_sent_in_one_request(bucket, store, monkeypatch):

@@ -1,8 +1,12 @@
 """Processes killed with SIGKILL at every crash point."""
 
+import os
+import time
+
 import pytest
 
 from orch.store import Store
+from orch.store.local_files import ABANDONED_SECONDS
 from tests.store.example import everything, ids, parts, write_example
 from tests.store.processes import run, run_until_killed
 
@@ -54,6 +58,21 @@ def test_a_compaction_killed_at_any_point_neither_loses_nor_duplicates_rows(stor
     assert len(after["curves"]) == 21
 
 
+def test_compaction_removes_checkpoints_that_dead_writers_left_half_written(tmp_path):
+    store = Store.open(tmp_path)
+    store.put_checkpoint("t", b"whole")
+    dead, living = (tmp_path / "checkpoints" / f".t.safetensors.{name}" for name in ("dead", "living"))
+    for path in (dead, living):
+        path.write_bytes(b"ha")
+    long_ago = time.time() - 2 * ABANDONED_SECONDS
+    for path in (dead, tmp_path / "checkpoints" / "t.safetensors"):
+        os.utime(path, (long_ago, long_ago))
+    store.compact()
+    assert not dead.exists()
+    assert living.exists()
+    assert store.get_checkpoint("t") == b"whole"
+
+
 def test_a_checkpoint_stays_the_old_one_if_its_writer_dies_while_replacing_it(tmp_path, monkeypatch):
     store = Store.open(tmp_path)
     store.put_checkpoint("t", b"old")
@@ -62,7 +81,7 @@ def test_a_checkpoint_stays_the_old_one_if_its_writer_dies_while_replacing_it(tm
         pass
 
     def die(name):
-        if name == "file-written":
+        if name == "checkpoint-written":
             raise Died
 
     monkeypatch.setattr("orch.store.local_files.crash_point", die)
