@@ -20,7 +20,7 @@ from orch.models.kernel import COMPILED
 from orch.models.mamba.scan import convolve
 from orch.models.recurrence.delta_rule import CHUNK, delta_rule
 from orch.models.residual.config import ResidualConfig
-from orch.models.residual.network import ResidualNetwork, rms_norm
+from orch.models.residual.network import ResidualNetwork, by_entry, rms_norm
 
 NORM_EPSILON = 1e-6
 
@@ -120,9 +120,10 @@ class GatedNetwork(Network):
         entered_KPG = Network.enter(self, layer, x_KPH)
         if not self.config.is_gated:
             return entered_KPG
-        bias_K1a, rate_K1a = (self.of(layer, f"mixer.decay_{name}")[:, None] for name in ("bias", "rate"))
+        bias_K1a = self.of(layer, "mixer.decay_bias")[:, None]
+        rate_Ka = by_entry(torch.exp, self.of(layer, "mixer.decay_rate"))
         step_KPa = F.softplus(self.linear(layer, "mixer.decay", x_KPH) + bias_K1a)
-        return torch.cat([entered_KPG, -rate_K1a.exp() * step_KPa], dim=-1)
+        return torch.cat([entered_KPG, -rate_Ka[:, None] * step_KPa], dim=-1)
 
     def leave(self, layer: int, y_KPI: Tensor, x_KPH: Tensor) -> Tensor:
         if not self.config.is_gated:

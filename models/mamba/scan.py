@@ -38,15 +38,16 @@ def kernel(device: torch.device | str) -> str:
     return "mamba_ssm" if torch.device(device).type == "cuda" and _kernels() else PLAIN
 
 
-def convolve(u_KTBI: Tensor, weight_KI1J: Tensor, bias_KI: Tensor) -> Tensor:
-    """Convolve each channel along time and apply silu: (K, T, B, I)."""
+def convolve(u_KTBI: Tensor, weight_KI1J: Tensor, bias_KI: Tensor, activated: bool = True) -> Tensor:
+    """Convolve each channel along time and apply silu, or not: (K, T, B, I)."""
     kernels = _kernels_for(u_KTBI)
     if kernels and 2 <= weight_KI1J.shape[3] <= 4:  # the only sizes that the kernel supports
         _, convolve_BIT = kernels
-        x_BIT = convolve_BIT(_channels(u_KTBI), weight_KI1J.flatten(0, 2), bias_KI.flatten(), activation="silu")
+        silu = "silu" if activated else None
+        x_BIT = convolve_BIT(_channels(u_KTBI), weight_KI1J.flatten(0, 2), bias_KI.flatten(), activation=silu)
         return _positions(x_BIT, len(u_KTBI))
     x_KTBI = apply_function(_Convolution, u_KTBI, weight_KI1J, bias_KI)
-    return F.silu(x_KTBI, inplace=not torch.is_grad_enabled())
+    return F.silu(x_KTBI, inplace=not torch.is_grad_enabled()) if activated else x_KTBI
 
 
 def scan(

@@ -8,7 +8,7 @@ samples, so that one position of all samples is contiguous.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from orch.models.compiled.token_table import Gradient
 
 NORM_EPSILON = 1e-5
+REGISTERS = 32
+"""Numbers that a CPU computes a function of at once. Those left over at the end of all trials are rounded otherwise, so
+that a trial's vector is padded to a multiple of this."""
 LARGE_PRODUCT = 1 << 20
 """Multiplications of one trial from which compiled kernels use oneDNN, trial by trial."""
 
@@ -62,8 +65,9 @@ class ResidualNetwork(Network):
         # Padding has no embedding. Any token will do, because a causal model cannot see what follows [EOI].
         readable_KTB = tokens_KBT.mT.clamp(max=self.vocabulary.readable - 1)
         trials_K = torch.arange(K, device=tokens_KBT.device)
-        rows_KTB = readable_KTB + (trials_K * self.vocabulary.size)[:, None, None]
-        E_KVH, last = self["embedding"], self.config.layers - 1
+        E_KVH = pad_rows(self["embedding"])
+        rows_KTB = readable_KTB + (trials_K * E_KVH.shape[1])[:, None, None]
+        last = self.config.layers - 1
         x_KTBH = F.embedding(rows_KTB, E_KVH.flatten(0, 1))
         entered_KTBG = F.embedding(rows_KTB, self.enter(0, self.normed(0, E_KVH)).flatten(0, 1))
         for layer in range(last):
@@ -119,6 +123,22 @@ def at_end(x_KTBH: Tensor, end_KB: Tensor) -> Tensor:
     # The place of each sample's [EOI] among all positions of all trials.
     places_KB = torch.arange(B, device=end_KB.device) + B * (end_KB + T * trials_K1)
     return x_KTBH.reshape(-1, H).index_select(0, places_KB.reshape(-1)).view(K, B, H)
+
+
+def pad_rows(table_KRH: Tensor) -> Tensor:
+    """Append rows of zeros, so that functions of a table's entries are the same alone and in a stack."""
+    return F.pad(table_KRH, (0, 0, 0, -table_KRH.shape[1] % REGISTERS))
+
+
+def by_entry(function: Callable[[Tensor], Tensor], x_KI: Tensor) -> Tensor:
+    """Apply a function to every entry of each trial's vector, with the same result alone and in a stack."""
+    return function(F.pad(x_KI, (0, -x_KI.shape[1] % REGISTERS)))[:, : x_KI.shape[1]]
+
+
+def head_norm(x_KPH: Tensor, heads: int, weight_KH: Tensor) -> Tensor:
+    """Divide each head's part of a vector by the root of its mean square, and scale."""
+    by_head_KPad = torch.unflatten(x_KPH, -1, (heads, -1))
+    return F.rms_norm(by_head_KPad, by_head_KPad.shape[-1:], eps=NORM_EPSILON).flatten(2) * weight_KH[:, None]
 
 
 def rms_norm(x_KPH: Tensor, weight_KH: Tensor) -> Tensor:

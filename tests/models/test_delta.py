@@ -1,6 +1,9 @@
 """The delta rule: its chunked and compiled forms against the equation, and what its transitions can be."""
 
+import importlib.util
 import math
+import runpy
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -208,10 +211,23 @@ def test_settings_that_are_no_model_are_named(model, settings, problem):
     assert problem in found
 
 
-def test_the_reference_of_flash_linear_attention_agrees():
-    """Their plain implementation scales queries by d^-1/2. It is imported only where the package is installed."""
-    naive = pytest.importorskip("fla.ops.delta_rule.naive", exc_type=ImportError)
-    inputs = drawn(3, 9, 1, 4, decays=False)
-    q, k, v, beta = (each.detach().float() for each in inputs[:4])
-    theirs, _ = naive.delta_rule_recurrence(*(each[None] for each in (2 * q, k, v, beta)))
-    torch.testing.assert_close(delta_rule(q, k, v, beta), theirs[0], rtol=1e-4, atol=1e-5)
+def test_the_plain_reference_of_flash_linear_attention_agrees():
+    """Their file is loaded by its path where the package is installed: the package itself needs a GPU's compiler."""
+    package = importlib.util.find_spec("fla")
+    if package is None or not package.submodule_search_locations:
+        pytest.skip("flash-linear-attention is not installed (pip install --no-deps fla-core)")
+    path = Path(package.submodule_search_locations[0]) / "ops" / "gated_delta_product" / "naive.py"
+    reference = runpy.run_path(str(path))["naive_recurrent_gated_delta_product"]
+    for n, decays in ((1, False), (1, True), (3, True)):
+        q, k, v, beta, log_decay = (None if each is None else each.detach() for each in drawn(3, 9, n, 4, decays))
+        if log_decay is not None:
+            log_decay = F.pad(log_decay[:, ::n, None], (0, n - 1)).flatten(1)  # only before a token's first write
+        theirs, _ = reference(
+            *(each.transpose(0, 1)[None].float() for each in (q, k, v)),
+            g=None if log_decay is None else log_decay[:, ::n].T[None].float(),
+            beta=beta.T[None].float(),
+            scale=1,
+            num_householder=n,
+        )
+        found = delta_rule(q, k, v, beta, log_decay).float()
+        torch.testing.assert_close(found, theirs[0].transpose(0, 1), rtol=1e-4, atol=1e-5)

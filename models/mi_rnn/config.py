@@ -1,0 +1,35 @@
+"""Settings of the RNN with multiplicative integration."""
+
+from dataclasses import dataclass
+
+from orch.models.config import ModelConfig, Shape, Vocabulary
+from orch.models.look import DASHED, Look
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Config(ModelConfig):
+    name = "mi_rnn"
+    revision = 1
+    about = "h' = tanh(α W x U h + β₁ U h + β₂ W x + b): multiplicative integration"
+    title = "MI-RNN"
+    looks = {"": Look("#E6AB02", "X", DASHED)}
+    packs = True
+
+    def shapes(self, vocabulary: Vocabulary) -> dict[str, Shape]:
+        H, V = self.width, vocabulary.size
+        return {
+            "embedding": (V, H),
+            "input": (H, H),
+            "recurrent": (H, H),
+            "product_scale": (H,),
+            "recurrent_scale": (H,),
+            "input_scale": (H,),
+            "bias": (H,),
+            "head.weight": (V, H),
+            "head.bias": (V,),
+        }
+
+    def forward_flops(self, vocabulary: Vocabulary, num_samples: int, num_tokens: int) -> int:
+        H = self.width
+        positions = num_samples * num_tokens
+        return 2 * H * H * (vocabulary.readable + positions) + 4 * positions * H + 2 * num_samples * H * vocabulary.size

@@ -1,0 +1,25 @@
+"""Settings of the unitary diagonal model."""
+
+from dataclasses import dataclass
+
+from orch.models.config import Shape
+from orch.models.look import Look
+from orch.models.residual.config import ResidualConfig
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Config(ResidualConfig):
+    name = "unitary_diagonal"
+    revision = 1
+    about = "complex diagonal transitions of modulus 1, whose phases depend on the input"
+    title = "Unitary diagonal"
+    variant_titles = {"1": "Unitary diagonal (1 layer)", "": "Unitary diagonal ({} layers)"}
+    looks = {"": Look("#E7298A", "d")}
+    arrays_per_position = 30
+
+    def mixer_shapes(self) -> dict[str, Shape]:
+        H = self.width
+        return {"input": (2 * H, H), "phase": (H, H), "phase_bias": (H,), "output": (H, 2 * H)}
+
+    def mixing_flops(self, num_tokens: int) -> int:
+        return 16 * self.width
