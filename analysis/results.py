@@ -34,7 +34,7 @@ from orch.sweeps.measured import length_of
 from orch.sweeps.scales import LAPTOP
 from orch.sweeps.trial import TRAINER_REVISION, Trial
 from orch.sweeps.where import parse_where
-from orch.tasks import Task
+from orch.tasks import REGISTRY, Task
 
 MOST_NAMED = 3
 """Number of mixed settings that a remark names."""
@@ -83,13 +83,13 @@ def results(
 ) -> pa.Table:
     """Return a row for each combination of the settings `by`, with the metric's best, its mean and its spread.
 
-    By default they are `BY`, with `problem` for the modulus if a task of the catalogue has its own words for it.
+    By default they are `BY`, with `problem` for the modulus if a task, finished or of the user, has its own words.
 
     With `sweeps`, only the trials of these sweeps at this scale count. Without, every trial counts that is finished or
     that a sweep on this store plans. A number is null where the metric was not measured.
     """
     trials = study.trials
-    by = by or default_settings(study.catalogue)
+    by = by or default_settings(study)
     known = [*(each.name for each in cell_settings(trials)), *WITHIN, VARIANT.name, PROBLEM.name]
     problems = [str(UnknownName("setting", name, known)) for name in by if name not in known]
     problems += _problems_of(metric, trials)
@@ -112,9 +112,14 @@ def results(
     return to_table(rows, schema)
 
 
-def default_settings(catalogue: Catalogue) -> tuple[str, ...]:
+def default_settings(study: Study) -> tuple[str, ...]:
     """Return the settings to group by if none are asked for."""
-    own_words = any(task.summary is not Task.summary for task in catalogue.tasks.values())
+    finished = set(pc.unique(study.trials["task"]).to_pylist())
+    own_words = any(
+        task.summary is not Task.summary
+        for name, task in study.catalogue.tasks.items()
+        if name in finished or name not in REGISTRY
+    )
     return tuple(PROBLEM.name if name == "modulus" and own_words else name for name in BY)
 
 

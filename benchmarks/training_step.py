@@ -16,12 +16,11 @@ from collections.abc import Callable
 import torch
 from torch.nn.functional import cross_entropy
 
-from orch.models.network import build
+from orch.models.network import build, per_trial_loss
 from orch.sweeps.trial import Trial, make_trial
 from orch.tasks.sampling import Sampler
 from orch.training.adam import StackedAdam
 from orch.training.data import training_data
-from orch.training.evaluation import per_trial_loss
 
 WIDTH = 256
 

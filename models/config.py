@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 from orch.core.errors import InvalidSettings
 from orch.core.settings import setting
-from orch.models.kernel import PLAIN, choose_kernel
+from orch.models.kernel import COMPILED, PLAIN, choose_kernel
 from orch.models.look import Look
 
 if TYPE_CHECKING:
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 ADDITIVE = ("none", "constant", "input", "input+constant")
 NORMALISATIONS = ("none", "unit", "rms", "block", "unit-final", "rms-final", "block-final")
+
+MOST_TOKENS_IN_ONE_PASS = 16
+"""Readable tokens up to which compiled kernels compute the gradients of a token table in one pass over its weight."""
 
 Shape = tuple[int, ...]
 
@@ -43,12 +46,17 @@ class ModelConfig:
     """Raise it whenever the same settings and seed would train to other numbers: it is part of a trial's id."""
     packs: ClassVar[bool] = False
     """True if stacked trials share every operation. If not, they take turns and a pack saves no time."""
+    packs_across_cells: ClassVar[bool] = False
+    """True if trials on different tasks can be stacked too: then the network leaves everything that depends on the
+    vocabulary to `Network.vocabularies`."""
     holds_positions: ClassVar[bool] = True
     """True if it keeps every position of a sequence in memory, and not only a state: it is evaluated on fewer samples
     at once."""
     compiled_from: ClassVar[int | None] = None
     """Width from which the network's compiled kernels are used on a CPU; None if it has none. In packs of narrow trials
     the plain kernel may be faster, because one operation of it serves all of them."""
+    compiled_kernel: ClassVar[str] = COMPILED
+    """Name of its compiled kernels. Faster ones that round differently need another name: a trial keeps its kernel."""
     slow: ClassVar[bool] = False
     """True if it takes many times as long as other models of its width: small scales train fewer trials of it."""
     title: ClassVar[str] = ""
@@ -90,12 +98,19 @@ class ModelConfig:
 
     def kernel_name(self, device: str) -> str:
         """Return the implementation that trains new trials on `device`, to be recorded with their results."""
-        return choose_kernel(device, self.compiled) if self.has_compiled else PLAIN
+        if not self.has_compiled or choose_kernel(device, self.compiled) == PLAIN:
+            return PLAIN
+        return self.compiled_kernel
 
     @property
     def has_compiled(self) -> bool:
         """Whether the network has compiled kernels. A model derived from one that has may have another network."""
         return vars(type(self)).get("compiled_from") is not None
+
+    @property
+    def crosses_cells(self) -> bool:
+        """Whether its trials are stacked across tasks. A model derived from one that is may have another network."""
+        return bool(vars(type(self)).get("packs_across_cells"))
 
     @property
     def compiled(self) -> bool:
@@ -134,6 +149,13 @@ class ModelConfig:
         is assumed to be used once for every token.
         """
         return 2 * num_samples * num_tokens * self.num_parameters(vocabulary)
+
+    def choices(self, vocabulary: Vocabulary, num_positions: int) -> tuple[bool, ...]:
+        """Return what the network decides by size, for a batch of so many tokens, between ways that round differently.
+
+        Trials that differ in this are not stacked on a CPU.
+        """
+        return (vocabulary.readable > MOST_TOKENS_IN_ONE_PASS,)
 
     def sequential_positions(self, num_tokens: int) -> int:
         """Number of positions of a recurrence that take as many calls as this model, for estimates.

@@ -14,8 +14,16 @@ PLAIN = "plain"
 COMPILED = "compiled"
 """Machine code for CPUs, made by numba: see `orch.models.compiled`."""
 
+COMPILED_2 = "compiled-2"
+"""Later machine code of a model that rounds differently. Trials that began with `compiled` go on with that."""
+
 VARIABLE = "ORCH_KERNEL"
 """Environment variable that chooses the kernel of new trials: `plain` or `compiled`."""
+
+
+def is_compiled(kernel: str) -> bool:
+    """Return whether a kernel is machine code, of any version, for which numba is needed."""
+    return kernel in (COMPILED, COMPILED_2)
 
 
 def choose_kernel(device: str, prefers_compiled: bool = True) -> str:

@@ -1,5 +1,6 @@
 """Base classes of networks. A network is K trials of one model, stacked side by side."""
 
+import copy
 import functools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,10 +12,11 @@ from torch import Tensor, nn
 
 from orch.core.errors import InvalidSettings
 from orch.models.config import BilinearFamilyConfig, ModelConfig, Vocabulary
-from orch.models.kernel import COMPILED, PLAIN
+from orch.models.kernel import PLAIN, is_compiled
 from orch.models.recurrence import Normalisation
 from orch.models.stacking import NUM_TRIED, Stacking, decide_stacking, stacked_call
 from orch.models.token_table import Scratch, token_table
+from orch.models.vocabularies import Vocabularies, stack_padded
 from orch.models.wrapped_module import State as State
 from orch.models.wrapped_module import WrappedModule
 
@@ -36,18 +38,25 @@ class Network(nn.Module):
     """False if a training step may depend on more than the contents of tensors, such as a number that Python counts or
     draws. Then a GPU runs it one operation at a time: see `orch.training.capture`."""
 
-    def __init__(self, config: Any, vocabulary: Vocabulary, members: Sequence[Mapping[str, Tensor]]):
+    def __init__(
+        self, config: Any, vocabulary: Vocabulary | Sequence[Vocabulary], members: Sequence[Mapping[str, Tensor]]
+    ):
+        """Stack the parameters of trials, which all have the same `vocabulary`, or each its own."""
         super().__init__()
         self.config = config
-        self.vocabulary = vocabulary
+        each = [vocabulary] * len(members) if isinstance(vocabulary, Vocabulary) else vocabulary
+        self.vocabularies = Vocabularies(each)
+        self.vocabulary = self.vocabularies.padded
         self.names = list(members[0])
         self.kernel = PLAIN
         self.scratch: Scratch | None = None
         self.noise_seed: Callable[[int], int] = lambda trial: 0
         """Seed of the random numbers, such as those of dropout, that a trial draws in the coming training step."""
-        self._check_shapes(members[0])
+        self.register_buffer("mask_K1V", self.vocabularies.mask(), persistent=False)
+        for own, member in dict(zip(each, members, strict=True)).items():
+            self._check_shapes(own, member)
         for name in self.names:
-            stacked = torch.stack([member[name] for member in members])
+            stacked = stack_padded([member[name] for member in members])
             self.register_parameter(_attribute(name), nn.Parameter(stacked, requires_grad=self.is_trained(name)))
 
     @classmethod
@@ -83,7 +92,7 @@ class Network(nn.Module):
     @property
     def answers_compiled(self) -> bool:
         """Whether `forward` runs the compiled kernels: autograd cannot see through them."""
-        return self.kernel == COMPILED and not torch.is_grad_enabled()
+        return is_compiled(self.kernel) and not torch.is_grad_enabled()
 
     def __getitem__(self, name: str) -> Tensor:
         """Return the stacked parameter of this name."""
@@ -103,8 +112,46 @@ class Network(nn.Module):
         return len(self[self.names[0]])
 
     def member(self, trial: int) -> State:
-        """Return one trial's parameters, as views."""
-        return {name: self[name].detach()[trial] for name in self.names}
+        """Return one trial's parameters without padding, as views."""
+        return {name: self.own(name, self[name].detach(), trial) for name in self.names}
+
+    def own(self, name: str, stack: Tensor, trial: int) -> Tensor:
+        """Return one trial's part of a stack that is shaped like the parameter of this name, without padding."""
+        if not self.vocabularies.mixed:
+            return stack[trial]
+        return stack[trial, : self.config.shapes(self.vocabularies.each[trial])[name][0]]
+
+    def part(self, trials: slice) -> "Network":
+        """Return a network of consecutive trials that have the same vocabulary. Its parameters are views."""
+        each = self.vocabularies.each[trials]
+        if len(each) == self.num_trials and not self.vocabularies.mixed:
+            return self
+        part = copy.copy(self)
+        part.vocabularies, part.vocabulary = Vocabularies(each), each[0]
+        assert not part.vocabularies.mixed
+        shapes = self.config.shapes(each[0]) if self.vocabularies.mixed else {}
+        part._buffers = {"mask_K1V": None}
+        part._parameters = {
+            _attribute(name): nn.Parameter(
+                self[name].detach()[trials, : shapes.get(name, self[name][0].shape)[0]]
+                if self[name].dim() > 1
+                else self[name].detach()[trials],
+                requires_grad=False,
+            )
+            for name in self.names
+        }
+        return part
+
+    @property
+    def table_scratch(self) -> Scratch | None:
+        """Memory for the gradient of a token table's weight. Several vocabularies would overwrite each other's."""
+        return None if self.vocabularies.mixed else self.scratch
+
+    def table(self, name: str, x_KRD: Tensor) -> Tensor:
+        """Multiply the weight of this name with the embedding of each token: (K, R, *O)."""
+        return self.vocabularies.by_token(
+            lambda x, weight: token_table(weight, x, self.table_scratch), x_KRD, self[name]
+        )
 
     def with_unread_rows(self, g_KRD: Tensor) -> Tensor:
         """Return the gradient of the embedding, which is zero for tokens that are never read."""
@@ -112,12 +159,20 @@ class Network(nn.Module):
 
     def head(self, h_KBH: Tensor) -> Tensor:
         """Apply the linear head to states."""
-        return torch.baddbmm(self["head.bias"][:, None], h_KBH, self["head.weight"].transpose(1, 2))
+        return self.logits(_affine, h_KBH, self["head.weight"], self["head.bias"])
 
-    def _check_shapes(self, member: Mapping[str, Tensor]) -> None:
+    def logits(self, function: Callable[..., Tensor], h_KBH: Tensor, *weights: Tensor) -> Tensor:
+        """Return a logit for every token, by a function of states and of weights that have a row for every token."""
+        return self.vocabularies.logits(function, cast(Tensor | None, self.mask_K1V), h_KBH, *weights)
+
+    def losses(self, logits_KBV: Tensor, target_KB: Tensor) -> Tensor:
+        """Return the cross-entropy of every sample, (K, B)."""
+        return self.vocabularies.over_vocabulary(per_trial_loss, logits_KBV, target_KB)
+
+    def _check_shapes(self, vocabulary: Vocabulary, member: Mapping[str, Tensor]) -> None:
         """Raise an error unless the parameters have the shapes that the settings say, on which estimates depend."""
         config = self.config
-        declared = {name: tuple(shape) for name, shape in config.shapes(self.vocabulary).items()}
+        declared = {name: tuple(shape) for name, shape in config.shapes(vocabulary).items()}
         found = {name: tuple(tensor.shape) for name, tensor in member.items() if self.is_parameter(name)}
         wrong = [name for name in declared | found if declared.get(name) != found.get(name)]
         if wrong:
@@ -129,6 +184,25 @@ class Network(nn.Module):
 
 def _attribute(name: str) -> str:
     return name.replace(".", "/")
+
+
+def per_trial_loss(logits_KBV: Tensor, target_KB: Tensor) -> Tensor:
+    """Return the cross-entropy of every sample, (K, B)."""
+    losses_N = nn.functional.cross_entropy(logits_KBV.flatten(0, 1), target_KB.flatten(), reduction="none")
+    return losses_N.view(target_KB.shape)
+
+
+def _affine(h_KBH: Tensor, weight_KVH: Tensor, bias_KV: Tensor) -> Tensor:
+    return torch.baddbmm(bias_KV[:, None], h_KBH, weight_KVH.transpose(1, 2))
+
+
+def _sum_of_products(g_KRO: Tensor, x_KRD: Tensor) -> Tensor:
+    """Sum the outer products of rows over all tokens: (K, O, D)."""
+    return torch.bmm(g_KRO.transpose(1, 2), x_KRD)
+
+
+def _sum_of_rows(g_KRO: Tensor) -> Tensor:
+    return g_KRO.sum(1)
 
 
 def build(config: ModelConfig, vocabulary: Vocabulary, generators: Sequence[torch.Generator]) -> Network:
@@ -218,7 +292,8 @@ class BilinearFamily(Network):
         frozen = self.config.frozen
         scan = self._compiled_scan(x_KRD, tokens_KBT)
         h_KBH = scan.forward(keep=not frozen)
-        loss_K, g_KBH, g_weight, g_bias = head_loss(self["head.weight"], self["head.bias"], h_KBH, target_KB)
+        head = self["head.weight"], self["head.bias"]
+        loss_K, g_KBH, g_weight, g_bias = head_loss(self.vocabularies, *head, h_KBH, target_KB)
         gradients: dict[str, Gradient] = {"head.weight": g_weight, "head.bias": g_bias}
         if frozen:
             return loss_K, gradients
@@ -226,20 +301,27 @@ class BilinearFamily(Network):
         gradients |= parameters | {"initial_state": g_h0}
         if g_additive is not None:
             if "input" in self.config.additive:
-                gradients["additive.input"] = torch.bmm(g_additive.transpose(1, 2), x_KRD)
-                g_x = g_x + torch.bmm(g_additive, self["additive.input"])
+                gradients["additive.input"] = self.vocabularies.over_tokens(_sum_of_products, g_additive, x_KRD)
+                g_x = g_x + self.vocabularies.by_token(torch.bmm, g_additive, self["additive.input"])
             if "constant" in self.config.additive:
-                gradients["additive.constant"] = g_additive.sum(1)
+                gradients["additive.constant"] = self.vocabularies.over_tokens(_sum_of_rows, g_additive)
         return loss_K, gradients | {"embedding": self.with_unread_rows(g_x)}
 
     def _additive(self, x_KRD: Tensor) -> Tensor | None:
-        additive = None
-        if "input" in self.config.additive:
-            additive = torch.bmm(x_KRD, self["additive.input"].transpose(1, 2))
-        if "constant" in self.config.additive:
-            constant = self["additive.constant"][:, None]
-            additive = constant.expand_as(x_KRD) if additive is None else additive + constant
-        return additive
+        names = [name for name in ("input", "constant") if name in self.config.additive]
+        if not names:
+            return None
+
+        def terms(x_KRD: Tensor, *parameters: Tensor) -> Tensor:
+            by_name, additive = dict(zip(names, parameters, strict=True)), None
+            if "input" in by_name:
+                additive = torch.bmm(x_KRD, by_name["input"].transpose(1, 2))
+            if "constant" in by_name:
+                constant = by_name["constant"][:, None]
+                additive = constant.expand_as(x_KRD) if additive is None else additive + constant
+            return cast(Tensor, additive)
+
+        return self.vocabularies.by_token(terms, x_KRD, *(self[f"additive.{name}"] for name in names))
 
 
 class TokenRNN(Network):
@@ -263,16 +345,15 @@ class TokenRNN(Network):
     def compiled_gradients(self, tokens_KBT: Tensor, target_KB: Tensor) -> "tuple[Tensor, dict[str, Gradient]]":
         from orch.models.compiled.head import head_loss
 
-        scan = self.compiled_scan(tokens_KBT)
-        loss_K, g_KBH, g_weight, g_bias = head_loss(
-            self["head.weight"], self["head.bias"], scan.forward(keep=True), target_KB
-        )
+        scan, vocabularies = self.compiled_scan(tokens_KBT), self.vocabularies
+        head = self["head.weight"], self["head.bias"]
+        loss_K, g_KBH, g_weight, g_bias = head_loss(vocabularies, *head, scan.forward(keep=True), target_KB)
         g_input_KRG, g_hidden = scan.backward(g_KBH)
         weight_ih, x_KRD = self["recurrence.weight_ih"], self["embedding"][:, : self.vocabulary.readable]
-        g_bias_KG = g_input_KRG.sum(1)
+        g_bias_KG = vocabularies.over_tokens(_sum_of_rows, g_input_KRG)
         return loss_K, {
-            "embedding": self.with_unread_rows(torch.bmm(g_input_KRG, weight_ih)),
-            "recurrence.weight_ih": torch.bmm(g_input_KRG.transpose(1, 2), x_KRD),
+            "embedding": self.with_unread_rows(vocabularies.by_token(torch.bmm, g_input_KRG, weight_ih)),
+            "recurrence.weight_ih": vocabularies.over_tokens(_sum_of_products, g_input_KRG, x_KRD),
             "recurrence.weight_hh": g_hidden,
             "recurrence.bias_ih": g_bias_KG,
             "recurrence.bias_hh": g_bias_KG,
@@ -284,7 +365,10 @@ class TokenRNN(Network):
         """Compute the input's part of every gate, once per token: (K, R, G)."""
         x_KRD = self["embedding"][:, : self.vocabulary.readable]
         bias_KG = self["recurrence.bias_ih"] + self["recurrence.bias_hh"]
-        return token_table(self["recurrence.weight_ih"], x_KRD, self.scratch) + bias_KG[:, None]
+        return self.vocabularies.by_token(
+            lambda x, weight, bias: token_table(weight, x, self.table_scratch) + bias[:, None],
+            *(x_KRD, self["recurrence.weight_ih"], bias_KG),
+        )
 
 
 class PerTrial(Network):
@@ -298,7 +382,13 @@ class PerTrial(Network):
 
     replayable = False  # any module may be wrapped, with any Python code in it
 
-    def __init__(self, config: Any, vocabulary: Vocabulary, members: Sequence[Mapping[str, Tensor]]):
+    def __init__(
+        self, config: Any, vocabulary: Vocabulary | Sequence[Vocabulary], members: Sequence[Mapping[str, Tensor]]
+    ):
+        if not isinstance(vocabulary, Vocabulary):
+            # The module is built for one vocabulary.
+            assert len(set(vocabulary)) == 1, "trials of a wrapped module do not cross cells"
+            vocabulary = vocabulary[0]
         self.wrapped = self._wrap(config, vocabulary)
         # Weights that were saved before a module had a certain buffer begin with the module's own.
         buffers = {name: buffer.detach() for name, buffer in self.wrapped.buffers.items()}

@@ -111,7 +111,7 @@ def _train(
     return seen
 
 
-class _Calls(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class Calls(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts the operations that compute something, the numbers that they write, and their multiplications."""
 
     @classmethod
@@ -137,7 +137,7 @@ def _gains(module: WrappedModule, state: State, tokens_BT: Tensor, end_B: Tensor
     """Return whether starting operations takes so much of a training step that doing it once for a stack pays."""
     trained = [name for name, parameter in module.parameters.items() if parameter.requires_grad]
     given = {name: tensor.clone().requires_grad_(name in trained) for name, tensor in state.items()}
-    with _Calls() as calls:
+    with Calls() as calls:
         logits, _ = module(given, tokens_BT, end_B)
         torch.autograd.grad(logits.sum(), [given[name] for name in trained], allow_unused=True)
     work: float = calls.num_elements * _SECONDS_PER_ELEMENT + calls.num_operations * _SECONDS_PER_OPERATION

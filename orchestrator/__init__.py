@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from orch.sweeps.trial import Trial as Trial
     from orch.sweeps.trial import make_trial as make_trial
     from orch.tasks import Task as Task
+    from orch.tasks.automaton import automaton as automaton
     from orch.tasks.from_function import task as task
     from orch.training.train import train as train
 
@@ -53,6 +54,7 @@ else:
         "Task": "orch.tasks",
         "Trial": "orch.sweeps.trial",
         "Vocabulary": "orch.models",
+        "automaton": "orch.tasks.automaton",
         "grid": "orch.sweeps.grid",
         "load": "orch.analysis",
         "make_trial": "orch.sweeps.trial",

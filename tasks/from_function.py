@@ -35,16 +35,8 @@ class FunctionTask(Task):
 
     def __post_init__(self) -> None:
         default = next(field.default for field in fields(self) if field.name == "modulus")
-        if "modulus" not in self.function_settings and self.modulus == default:
+        if not self.has_modulus and self.modulus == default:
             object.__setattr__(self, "modulus", self.num_classes)
-
-    @classmethod
-    def title_of(cls, modulus: int | None = None) -> str:
-        return Task.title_of.__func__(cls, modulus if "modulus" in cls.function_settings else None)  # type: ignore[attr-defined,no-any-return]
-
-    @classmethod
-    def at_modulus(cls, modulus: int) -> Task:
-        return cls(modulus=modulus) if "modulus" in cls.function_settings else cls()
 
     def _size(self, name: str) -> int:
         return _evaluate(self.made_with[name], {each: getattr(self, each) for each in self.function_settings})
@@ -94,7 +86,7 @@ def _problems(task: FunctionTask) -> tuple[str, ...]:
         return (f"{called} has {num_states} states, which leaves nothing to track: use 2 or more",)
     if num_inputs < 1:
         return (f"{called} has {num_inputs} inputs: use 1 or more",)
-    if "modulus" not in task.function_settings and task.modulus != num_states:
+    if not task.has_modulus and task.modulus != num_states:
         return (f"{called} has no setting modulus, but {num_states} states: leave modulus out",)
     states = range(num_states)
     if task.initial not in states:
@@ -168,6 +160,7 @@ def task(
             "wrapped": staticmethod(step),
             "made_with": {**sizes, "initial": initial},
             "function_settings": tuple(defaults),
+            "has_modulus": "modulus" in defaults,
             **declared,
         }
         plain = type(step.__name__, (FunctionTask,), namespace)

@@ -36,12 +36,14 @@ class Task:
     """Titles at one modulus, such as "Parity"; None is for all other moduli, with {} for the modulus."""
     modulus_label: ClassVar[str] = "mod {}"
     """Label of one modulus under the task's title, with {} for the modulus."""
+    has_modulus: ClassVar[bool] = True
+    """False if the modulus cannot be chosen, because it follows from the other settings."""
 
     @classmethod
     def title_of(cls, modulus: int | None = None) -> str:
         """Return the title of the task in general, or at one modulus."""
         title = cls.title or cls.name.replace("_", " ").capitalize()
-        if modulus is None:
+        if modulus is None or not cls.has_modulus:
             return title
         template = cls.modulus_titles.get(modulus, cls.modulus_titles.get(None))
         return template.format(modulus) if template else f"{title} (m = {modulus})"
@@ -72,8 +74,8 @@ class Task:
 
     @classmethod
     def at_modulus(cls, modulus: int) -> "Task":
-        """Make the task with this modulus and defaults for its other settings, for listings."""
-        return cls(modulus=modulus)
+        """Make the task with this modulus, if it has one, and defaults for its other settings, for listings."""
+        return cls(modulus=modulus) if cls.has_modulus else cls()
 
     @property
     def slots(self) -> tuple[range, ...]:
@@ -197,4 +199,36 @@ class Task:
         """List everything wrong with these settings, each as a sentence that names the remedy."""
         if self.modulus < 2:
             return [f"modulus {self.modulus} leaves nothing to track: use 2 or more"]
+        return []
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FixedSizeTask(Task):
+    """A task whose modulus is its number of classes, which follows from its other settings."""
+
+    modulus: int = setting(0, "number of classes, which follows from the other settings")
+
+    has_modulus = False
+
+    def __post_init__(self) -> None:
+        if self.modulus == 0:
+            object.__setattr__(self, "modulus", self.num_classes)
+
+    @property
+    def summary(self) -> str:
+        """Empty if the task has no settings."""
+        return ""
+
+    @property
+    def full_title(self) -> str:
+        """Title of the task with these settings, for tables."""
+        return f"{self.title_of()} ({self.summary})" if self.summary else self.title_of()
+
+    @property
+    def num_classes(self) -> int:
+        raise NotImplementedError
+
+    def problems(self) -> list[str]:
+        if self.modulus != self.num_classes:
+            return [f"task {self.name} has {self.num_classes} classes and no setting modulus: leave modulus out"]
         return []

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from orch import models
+from orch import models, tasks
 from orch.sweeps.trial import Trial, make_trial
 
 MODELS = sorted(models.REGISTRY)
@@ -16,5 +16,6 @@ def small_settings(model: str) -> dict[str, Any]:
 def small_trial(model: str, task: str = "modular_addition", **settings: Any) -> Trial:
     """Make a trial of a few seconds: tiny width, few steps, short tests."""
     quick = {"steps": 20, "eval_every": 10, "validation_samples": 64, "test_samples": 32, "test_length": 40}
-    defaults = {"modulus": 5, "curve_lengths": (10, 40), **quick, **small_settings(model)}
+    modulus = {"modulus": 5} if tasks.REGISTRY[task].has_modulus else {}
+    defaults = {**modulus, "curve_lengths": (10, 40), **quick, **small_settings(model)}
     return make_trial(task, model, **(defaults | settings))

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from orch.cli import main
+from orch.tasks import REGISTRY
 from orch.training.checkpoints import load_model
 from tests.command_line import orch
 from tests.new_process import command_imports
@@ -79,8 +80,44 @@ def test_models_refuses_unknown_tasks_and_invalid_widths():
 
 def test_tasks_lists_every_task_with_an_example():
     rows = json.loads(orch("tasks", "--json", "--modulus", "3").output)
-    assert {row["task"] for row in rows} == {"dihedral", "modular_addition", "modular_arithmetic", "state_machine"}
+    assert {row["task"] for row in rows} == set(REGISTRY)
     assert all("[EOI] →" in row["example"] for row in rows)
+
+
+def test_tasks_shows_the_algebra_of_a_task_with_its_settings():
+    shown = json.loads(orch("tasks", "group", "--group", "S5:swaps", "--json").output)
+    assert (shown["algebra"]["num_elements"], shown["algebra"]["is_solvable"]) == (120, False)
+    assert shown["predictions"]["complex_diagonal"]["verdict"] == "cannot"
+    said = orch("tasks", "flip_flop").output
+    assert re.search(r"aperiodic \(star-free\) +yes", said)
+    assert "Sarrof et al., 2024: The Expressive Capacity of State Space Models" in said
+    large = orch("tasks", "state_machine", "--modulus", "10").output
+    assert re.search(r"elements of the transition monoid +more than 100,000", large)
+    assert "the monoid has more than 100,000 elements" in large
+
+
+def test_train_reads_the_table_of_an_automaton_from_a_file(tmp_path):
+    (tmp_path / "parity.csv").write_text("0,1\n1,0\n")
+    asked = ["train", "--model", "rnn", "--task", "automaton", *QUICK, "--json"]
+    trials = [
+        json.loads(orch(*asked, *given).stdout)["trial"]
+        for given in (["--table", str(tmp_path / "parity.csv")], ["--table", '{"next": [[0, 1], [1, 0]]}'])
+    ]
+    assert [trial["task"]["table"] for trial in trials] == ['{"next":[[0,1],[1,0]]}'] * 2
+    assert trials[0]["task"]["called"] == "parity"
+    bad = orch(*asked, "--table", str(tmp_path / "absent.csv"), expect=2).stderr
+    assert bad.startswith("error: there is no file ")
+
+
+def test_tasks_refuses_what_cannot_be_shown():
+    assert "did you mean 'group'?" in orch("tasks", "groups", expect=2).stderr
+    assert "name the task too" in orch("tasks", "--group", "S5", expect=2).stderr
+    assert (
+        "there is no setting of task even_pairs 'group'"
+        in orch("tasks", "even_pairs", "--group", "S5", expect=2).stderr
+    )
+    assert "did you mean 'S5'?" in orch("tasks", "group", "--group", "s5", expect=2).stderr
+    assert "name one of each" in orch("tasks", "group", "automaton", expect=2).stderr
 
 
 def test_train_json_is_one_object_and_nothing_else():

@@ -10,6 +10,7 @@ from orch.models.look import Look
 class Config(BilinearFamilyConfig):
     name = "bilinear"
     revision = 3
+    packs_across_cells = True
     compiled_from = 1
     about = "h' = A(x) h, with A(x) any matrix linear in the input"
     title = "Bilinear"

@@ -11,6 +11,7 @@ from orch.models.look import DASH_DOT, DASHED, DOTTED, Look
 class Config(BilinearFamilyConfig):
     name = "block_diagonal"
     revision = 3
+    packs_across_cells = True
     compiled_from = 1
     about = "A(x) made of independent blocks; block size 1 is the real diagonal"
     title = "Block-diagonal"

@@ -9,7 +9,6 @@ from torch import Tensor
 
 from orch.models.network import BilinearFamily
 from orch.models.recurrence import Normalisation, block_scan
-from orch.models.token_table import token_table
 
 if TYPE_CHECKING:
     from orch.models.compiled.transitions import CompiledScan
@@ -19,7 +18,7 @@ class Network(BilinearFamily):
     def scan(
         self, x_KRD: Tensor, tokens_KBT: Tensor, normalisation: Normalisation, additive_KRH: Tensor | None
     ) -> Tensor:
-        table_KRbbn = token_table(self["recurrence.transition"], x_KRD, self.scratch)
+        table_KRbbn = self.table("recurrence.transition", x_KRD)
         return block_scan(table_KRbbn, tokens_KBT, self["initial_state"], normalisation, additive_KRH)
 
     @property
@@ -30,4 +29,4 @@ class Network(BilinearFamily):
     def compiled_scan(self, x_KRD: Tensor, tokens_KBT: Tensor, *options: Any) -> "CompiledScan":
         from orch.models.compiled.transitions import TableScan, WeightedBlocks
 
-        return TableScan(WeightedBlocks(self["recurrence.transition"], x_KRD), tokens_KBT, *options)
+        return TableScan(WeightedBlocks(self["recurrence.transition"], x_KRD, self.vocabularies), tokens_KBT, *options)

@@ -4,6 +4,7 @@ A gradient that is written out and read again would take more time than all the 
 """
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -12,40 +13,52 @@ from torch import Tensor
 from orch.models.compiled.jit import inlined, jit
 from orch.models.compiled.token_table import OuterProducts
 
+_ROWS_AT_ONCE = 16
+"""Rows of the weight whose factors are read at once, because they lie next to each other in a line of the cache."""
 
-def update_trial(
+
+def update_stack(
     parameter: Tensor,
     first: Tensor,
     second: Tensor,
     gradient: OuterProducts,
-    trial: int,
+    learning_rates: Sequence[float],
     *,
     step: int,
-    learning_rate: float,
     beta1: float,
     beta2: float,
     epsilon: float,
 ) -> None:
-    """Update one trial's parameter and its moments, which are given without the trial axis."""
-    g, x = (_in_eights(part[trial]).numpy() for part in (gradient.g_KRO, gradient.x_KRD))
-    _update(
-        *(state.view(-1, x.shape[1]).numpy() for state in (parameter, first, second)),
-        *(np.ascontiguousarray(g.T), x, np.empty_like(x[0])),
-        *map(np.float32, (learning_rate / (1 - beta1**step), 1 / math.sqrt(1 - beta2**step))),
-        *map(np.float32, (1 - beta1, beta2, 1 - beta2, epsilon)),
-    )
-
-
-def _in_eights(rows: Tensor) -> Tensor:
-    """Append rows of zeros up to a multiple of eight, which the compiler can add without a loop."""
-    return torch.nn.functional.pad(rows, (0, 0, 0, -len(rows) % 8))
+    """Update a stacked parameter and its moments, with a learning rate for each trial."""
+    g, x = (part.numpy() for part in gradient)
+    num_tokens, width = x.shape[1:]
+    states = [state.view(len(x), -1, width).numpy() for state in (parameter, first, second)]
+    # torch's memory begins at a line of the cache, numpy's does not: reads across two lines take twice as long.
+    eights = torch.empty(-(-num_tokens // 8) * 8, width).numpy()
+    scratch = eights, np.empty((_ROWS_AT_ONCE, len(eights)), g.dtype), np.empty_like(x[0, 0])
+    correction = np.float32(1 / math.sqrt(1 - beta2**step))
+    constants = [np.float32(constant) for constant in (1 - beta1, beta2, 1 - beta2, epsilon)]
+    for trial, rate in enumerate(learning_rates):
+        rates = np.float32(rate / (1 - beta1**step)), correction
+        _update(*(state[trial] for state in states), g[trial], x[trial], *scratch, *rates, *constants)
 
 
 @jit
-def _update(weight, first, second, g, x, row, rate, correction, new_first, old_second, new_second, epsilon):
+def _update(
+    weight, first, second, g, x, eights, factors, row, rate, correction, new_first, old_second, new_second, epsilon
+):  # fmt: skip
+    # `eights` are the rows of x and rows of zeros up to a multiple of eight, which are added without a loop.
+    for r in range(len(eights)):
+        for d in range(len(row)):
+            eights[r, d] = x[r, d] if r < len(x) else 0
     for o in range(len(weight)):
+        place = o % _ROWS_AT_ONCE
+        if place == 0:
+            for r in range(len(eights)):
+                for later in range(min(_ROWS_AT_ONCE, len(weight) - o)):
+                    factors[later, r] = g[r, o + later] if r < len(g) else 0
         for start in range(0, len(x), 8):
-            _outer_sum(g[o, start : start + 8], x[start : start + 8], start > 0, row)
+            _outer_sum(factors[place, start : start + 8], eights[start : start + 8], start > 0, row)
         w, m, v = weight[o], first[o], second[o]
         for d in range(len(row)):
             mean = m[d] + new_first * (row[d] - m[d])

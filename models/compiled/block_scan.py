@@ -71,18 +71,16 @@ class BlockScan:
     def backward(self, g_KBH: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
         """Return the gradients of the table, of h_0 and of the additive term."""
         back = _array(torch.from_numpy(self._rows).transpose(-1, -2)) if self._large else self._rows
-        K, B, T = self._tokens.shape
+        _, B, T = self._tokens.shape
         g_rows, g_h0, g_additive = (np.zeros_like(x) for x in (self._rows, self._h0, self._additive))
-        gradients = self._empty(K, B, T, *self._state)
+        gradients = self._empty(1, B, T, *self._state)
         g, along = self._empty(_SAMPLES_IN_TURN, *self._state), np.empty_like(self._divisors[0, 0, 0])
-        _backward(
+        _backward_in_turn(
             *(back, self._tokens, self._each, self._last, self._large, g, _flat(g), along),
-            *(_flat(self._states), self._divisors, _flat(self._enter(g_KBH)), gradients, _flat(gradients), _flat(g_h0)),
-        )
-        _sum_by_token(
-            *(self._tokens, self._large, self._states, gradients, _flat(gradients), np.zeros_like(g[0])),
+            *(self._states, _flat(self._states), self._divisors, _flat(self._enter(g_KBH))),
+            *(gradients, _flat(gradients), np.zeros_like(g[0])),
             *(np.empty((self._shape[1], B * T), np.int64), np.empty(self._shape[1], np.int64)),
-            *(g_rows, _flat(g_additive)),
+            *(_flat(g_h0), g_rows, _flat(g_additive)),
         )
         g_table = torch.from_numpy(g_rows)
         if self._large:
@@ -142,6 +140,24 @@ def _forward(rows, additive, tokens, h0, each, last, large, keep, u, flat_u, sta
                     normalise(flat_u, new, last if ends else each, divided, large, len(u))
                     if ends:
                         _copy(new, final[k, s])
+
+
+@jit
+def _backward_in_turn(
+    rows, tokens, each, last, large, buffers, flat_buffers, along, states, flat_states, divisors, g_final,
+    gradients, flat_gradients, nothing, places, counts, g_h0, g_rows, g_additive,
+):  # fmt: skip
+    """Scan backwards and sum by token, trial by trial: the memory of `gradients` serves all of them."""
+    for k in range(len(tokens)):
+        one = slice(k, k + 1)
+        _backward(
+            rows[one], tokens[one], each, last, large, buffers, flat_buffers, along,
+            flat_states[one], divisors[one], g_final[one], gradients, flat_gradients, g_h0[one],
+        )  # fmt: skip
+        _sum_by_token(
+            tokens[one], large, states[one], gradients, flat_gradients, nothing, places, counts,
+            g_rows[one], g_additive[one],
+        )  # fmt: skip
 
 
 @jit

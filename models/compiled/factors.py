@@ -3,6 +3,7 @@
 Like there, either every position goes through the factors, or one transition per token is multiplied out beforehand.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,20 @@ from orch.models.compiled.token_table import Gradient
 from orch.models.compiled.transitions import CompiledScan, ScanGradients, TableScan
 from orch.models.recurrence.factored import multiplies_out
 from orch.models.recurrence.normalisation import Normalisation
+from orch.models.vocabularies import Vocabularies
 
 
 def factored_scan(
-    out_KHF: Tensor, weight_KDF: Tensor, into_KHF: Tensor, x_KRD: Tensor, tokens_KBT: Tensor, *options: Any
+    out_KHF: Tensor,
+    weight_KDF: Tensor,
+    into_KHF: Tensor,
+    x_KRD: Tensor,
+    vocabularies: Vocabularies,
+    tokens_KBT: Tensor,
+    *options: Any,
 ) -> CompiledScan:
     """Return the scan, by the cheaper of two orders of multiplication. `options` are those of `TableScan`."""
-    factors = Factors(out_KHF, weight_KDF, into_KHF, x_KRD)
+    factors = Factors(out_KHF, weight_KDF, into_KHF, x_KRD, vocabularies)
     if multiplies_out(tokens_KBT, factors.gate_KRF, out_KHF):
         return TableScan(MultipliedOut(factors), tokens_KBT, *options)
     return FactorScan(factors, tokens_KBT, *options)
@@ -32,20 +40,28 @@ def factored_scan(
 class Factors:
     """The parameters of the recurrence, and d(x) of every readable token."""
 
-    def __init__(self, out_KHF: Tensor, weight_KDF: Tensor, into_KHF: Tensor, x_KRD: Tensor):
+    def __init__(
+        self, out_KHF: Tensor, weight_KDF: Tensor, into_KHF: Tensor, x_KRD: Tensor, vocabularies: Vocabularies
+    ):
         self.out_KHF, self.into_KHF = out_KHF.detach(), into_KHF.detach()
-        self._weight_KDF, self._x_KRD = weight_KDF.detach(), x_KRD
-        self.gate_KRF = torch.bmm(x_KRD, self._weight_KDF)
+        self._weight_KDF, self._x_KRD, self._vocabularies = weight_KDF.detach(), x_KRD, vocabularies
+        self.gate_KRF = vocabularies.by_token(torch.bmm, x_KRD, self._weight_KDF)
+
+    def trials(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """Yield the factors of each trial and the gates of the tokens that it reads: out, gates, into."""
+        stacks = (self.out_KHF, self.gate_KRF, self.into_KHF, self._vocabularies.each)
+        return ((out, gates[: its.readable], into) for out, gates, into, its in zip(*stacks, strict=True))
 
     def gradients(self, g_out: Tensor, g_gate_KRF: Tensor, g_into: Tensor) -> tuple[Tensor, dict[str, Gradient]]:
         """Return the gradients of the embeddings and of the parameters, by name."""
-        g_weight = torch.bmm(self._x_KRD.transpose(1, 2), g_gate_KRF)
+        by_token, over_tokens = self._vocabularies.by_token, self._vocabularies.over_tokens
+        g_weight = over_tokens(lambda x, g: torch.bmm(x.transpose(1, 2), g), self._x_KRD, g_gate_KRF)
         parameters: dict[str, Gradient] = {
             "recurrence.out": g_out,
             "recurrence.gate": g_weight,
             "recurrence.into": g_into,
         }
-        return torch.bmm(g_gate_KRF, self._weight_KDF.transpose(1, 2)), parameters
+        return by_token(torch.bmm, g_gate_KRF, self._weight_KDF.transpose(1, 2)), parameters
 
 
 class MultipliedOut:
@@ -55,18 +71,14 @@ class MultipliedOut:
         self._factors = factors
         (K, H, _), R = factors.out_KHF.shape, factors.gate_KRF.shape[1]
         self.table_KRbbn = torch.empty(K, R, H, H, 1)
-        for trial, (out, gates, into) in enumerate(
-            zip(factors.out_KHF, factors.gate_KRF, factors.into_KHF, strict=True)
-        ):
+        for trial, (out, gates, into) in enumerate(factors.trials()):
             for r, gate in enumerate(gates):
                 self.table_KRbbn[trial, r, :, :, 0] = product(out * gate, into)
 
     def backward(self, g_table_KRbbn: Tensor) -> tuple[Tensor, dict[str, Gradient]]:
         factors = self._factors
         g_out, g_into, g_gate = (torch.zeros_like(x) for x in (factors.out_KHF, factors.into_KHF, factors.gate_KRF))
-        for trial, (out, gates, into) in enumerate(
-            zip(factors.out_KHF, factors.gate_KRF, factors.into_KHF, strict=True)
-        ):
+        for trial, (out, gates, into) in enumerate(factors.trials()):
             for r, gate in enumerate(gates):
                 g_HH = g_table_KRbbn[trial, r, :, :, 0]
                 g_into[trial] += product(g_HH.T, (out * gate).T)

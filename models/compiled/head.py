@@ -10,10 +10,23 @@ import torch
 from torch import Tensor
 
 from orch.models.compiled.jit import jit
+from orch.models.vocabularies import Vocabularies, with_rows
 
 
-def head_loss(weight_KVH: Tensor, bias_KV: Tensor, h_KBH: Tensor, target_KB: Tensor) -> tuple[Tensor, ...]:
+def head_loss(
+    vocabularies: Vocabularies, weight_KVH: Tensor, bias_KV: Tensor, h_KBH: Tensor, target_KB: Tensor
+) -> tuple[Tensor, ...]:
     """Return each trial's loss (K), and its gradients with respect to the states, the weight and the bias."""
+    if not vocabularies.mixed:
+        return _of_one_vocabulary(weight_KVH, bias_KV, h_KBH, target_KB)
+    parts = []
+    for kind, weight, bias, h, target in vocabularies.split(weight_KVH, bias_KV, h_KBH, target_KB):
+        loss, g_h, *g_head = _of_one_vocabulary(weight[:, : kind.size], bias[:, : kind.size], h, target)
+        parts.append((loss, g_h, *(with_rows(each, vocabularies.padded.size) for each in g_head)))
+    return tuple(map(torch.cat, zip(*parts, strict=True)))
+
+
+def _of_one_vocabulary(weight_KVH: Tensor, bias_KV: Tensor, h_KBH: Tensor, target_KB: Tensor) -> tuple[Tensor, ...]:
     arrays = [x.detach().contiguous().numpy() for x in (weight_KVH, bias_KV, h_KBH, target_KB)]
     weight, bias, h, _ = arrays
     loss, g_h = np.zeros(len(h), h.dtype), np.empty_like(h)

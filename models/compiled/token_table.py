@@ -4,6 +4,7 @@ Its twin is `models/token_table.py`. With few tokens the gradients are bound by 
 over W are faster than matrix products.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -11,8 +12,8 @@ from torch import Tensor
 
 from orch.models.compiled.jit import jit
 from orch.models.compiled.matmul import product
-
-MOST_TOKENS = 16
+from orch.models.config import MOST_TOKENS_IN_ONE_PASS
+from orch.models.vocabularies import Vocabularies
 
 
 class OuterProducts(NamedTuple):
@@ -32,25 +33,32 @@ class OuterProducts(NamedTuple):
 Gradient = Tensor | OuterProducts
 
 
-def token_table(weight_KOD: Tensor, x_KRD: Tensor) -> Tensor:
+def token_table(weight_KOD: Tensor, x_KRD: Tensor, vocabularies: Vocabularies) -> Tensor:
     """Multiply a weight of shape (K, *O, D) with each token's embedding: (K, R, *O)."""
-    trials = zip(weight_KOD.detach(), x_KRD.detach(), strict=True)
-    table = torch.stack([product(x_RD, weight_OD.flatten(0, -2)) for weight_OD, x_RD in trials])
+    rows = _products(lambda x_RD, weight_OD: product(x_RD, weight_OD.flatten(0, -2)))
+    table = vocabularies.by_token(rows, x_KRD.detach(), weight_KOD.detach())
     return torch.unflatten(table, -1, weight_KOD.shape[1:-1])
 
 
-def token_table_back(weight_KOD: Tensor, x_KRD: Tensor, g_table: Tensor) -> tuple[Gradient, Tensor]:
+def token_table_back(
+    weight_KOD: Tensor, x_KRD: Tensor, vocabularies: Vocabularies, g_table: Tensor
+) -> tuple[Gradient, Tensor]:
     """Return the gradients of the weight and of the embeddings, given that of the table."""
     # A copy, because Adam reads the gradient when it may have changed the embedding already.
     flat, x_KRD = weight_KOD.detach().flatten(1, -2), x_KRD.detach().clone(memory_format=torch.contiguous_format)
     g_KRO = g_table.flatten(2).contiguous()
-    if g_KRO.shape[1] > MOST_TOKENS:
-        trials = list(zip(g_KRO, x_KRD, flat, strict=True))
-        g_weight = torch.stack([product(g.T, x.T) for g, x, _ in trials])
-        return g_weight.view_as(weight_KOD), torch.stack([product(g, weight.T) for g, _, weight in trials])
+    if g_KRO.shape[1] > MOST_TOKENS_IN_ONE_PASS:
+        g_weight = vocabularies.over_tokens(_products(lambda g, x: product(g.T, x.T)), g_KRO, x_KRD)
+        g_x = vocabularies.by_token(_products(lambda g, weight: product(g, weight.T)), g_KRO, flat)
+        return g_weight.view_as(weight_KOD), g_x
     g_x = torch.zeros_like(x_KRD)
     _backward(flat.numpy(), g_KRO.numpy(), g_x.numpy())
     return OuterProducts(g_KRO, x_KRD), g_x
+
+
+def _products(function: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Tensor, Tensor], Tensor]:
+    """Return the function for stacks, trial by trial."""
+    return lambda one_K, other_K: torch.stack([function(*trial) for trial in zip(one_K, other_K, strict=True)])
 
 
 @jit

@@ -8,6 +8,7 @@ from torch import Tensor
 from orch.models.compiled.block_scan import BlockScan
 from orch.models.compiled.token_table import Gradient, token_table, token_table_back
 from orch.models.recurrence.normalisation import Normalisation
+from orch.models.vocabularies import Vocabularies
 
 
 class ScanGradients(NamedTuple):
@@ -66,23 +67,23 @@ class TableScan:
 class WeightedBlocks:
     """Blocks that are linear in the embedding: `recurrence.transition` times x."""
 
-    def __init__(self, weight_KbbnD: Tensor, x_KRD: Tensor):
+    def __init__(self, weight_KbbnD: Tensor, x_KRD: Tensor, vocabularies: Vocabularies):
         """The weight of one block may leave out the axis of blocks."""
-        self._weight, self._x_KRD = weight_KbbnD, x_KRD
-        table = token_table(weight_KbbnD, x_KRD)
+        self._weight, self._x_KRD, self._vocabularies = weight_KbbnD, x_KRD, vocabularies
+        table = token_table(weight_KbbnD, x_KRD, vocabularies)
         self.table_KRbbn = table if table.dim() == 5 else table[..., None]
 
     def backward(self, g_table_KRbbn: Tensor) -> tuple[Tensor, dict[str, Gradient]]:
-        g_weight, g_x = token_table_back(self._weight, self._x_KRD, g_table_KRbbn)
+        g_weight, g_x = token_table_back(self._weight, self._x_KRD, self._vocabularies, g_table_KRbbn)
         return g_x, {"recurrence.transition": g_weight}
 
 
 class Rotations:
     """Rotations of pairs, by angles that are linear in the embedding: `recurrence.angle` times x."""
 
-    def __init__(self, weight_KnD: Tensor, x_KRD: Tensor):
-        self._weight, self._x_KRD = weight_KnD, x_KRD
-        theta_KRn = token_table(weight_KnD, x_KRD)
+    def __init__(self, weight_KnD: Tensor, x_KRD: Tensor, vocabularies: Vocabularies):
+        self._weight, self._x_KRD, self._vocabularies = weight_KnD, x_KRD, vocabularies
+        theta_KRn = token_table(weight_KnD, x_KRD, vocabularies)
         self._cos, self._sin = theta_KRn.cos(), theta_KRn.sin()
         stacked = torch.stack([self._cos, -self._sin, self._sin, self._cos], dim=2)
         self.table_KRbbn = torch.unflatten(stacked, 2, (2, 2))
@@ -90,5 +91,5 @@ class Rotations:
     def backward(self, g_table_KRbbn: Tensor) -> tuple[Tensor, dict[str, Gradient]]:
         (g_cos, g_minus_sin), (g_sin, g_cos_too) = (row.unbind(2) for row in g_table_KRbbn.unbind(2))
         g_theta = (g_sin - g_minus_sin) * self._cos - (g_cos + g_cos_too) * self._sin
-        g_weight, g_x = token_table_back(self._weight, self._x_KRD, g_theta)
+        g_weight, g_x = token_table_back(self._weight, self._x_KRD, self._vocabularies, g_theta)
         return g_x, {"recurrence.angle": g_weight}

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from orch.core.settings import setting
-from orch.models.config import BilinearFamilyConfig, Shape
+from orch.models.config import BilinearFamilyConfig, Shape, Vocabulary
 from orch.models.look import Look
 
 
@@ -12,6 +12,7 @@ from orch.models.look import Look
 class Config(BilinearFamilyConfig):
     name = "factored"
     revision = 3
+    packs_across_cells = True
     compiled_from = 128
     about = "A(x) = W1 diag(Wx x) W2^T: the bilinear tensor as a sum of R rank-one terms"
     title = "Factored"
@@ -41,9 +42,15 @@ class Config(BilinearFamilyConfig):
         return 2 * readable * H * F + min(through_factors, multiplied_out)
 
     def transition_size(self, readable: int, num_positions: int) -> int:
+        return self.width**2 if self._multiplies_out(readable, num_positions) else 2 * self.rank
+
+    def choices(self, vocabulary: Vocabulary, num_positions: int) -> tuple[bool, ...]:
+        return (self._multiplies_out(vocabulary.readable, num_positions),)
+
+    def _multiplies_out(self, readable: int, num_positions: int) -> bool:
+        """Return whether the factors are multiplied out, once per token: see `recurrence/factored.py`."""
         H, F = self.width, self.rank
-        multiplied_out = readable * H * F + num_positions * H < 2 * num_positions * F
-        return H * H if multiplied_out else 2 * F
+        return readable * H * F + num_positions * H < 2 * num_positions * F
 
     def problems(self) -> list[str]:
         found = BilinearFamilyConfig.problems(self)

@@ -19,7 +19,7 @@ class Network(BilinearFamily):
     def scan(
         self, x_KRD: Tensor, tokens_KBT: Tensor, normalisation: Normalisation, additive_KRH: Tensor | None
     ) -> Tensor:
-        gate_KRF = torch.bmm(x_KRD, self["recurrence.gate"])
+        gate_KRF = self.vocabularies.by_token(torch.bmm, x_KRD, self["recurrence.gate"])
         out, into = self["recurrence.out"], self["recurrence.into"]
         return factored_scan(out, gate_KRF, into, tokens_KBT, self["initial_state"], normalisation, additive_KRH)
 
@@ -27,4 +27,4 @@ class Network(BilinearFamily):
         from orch.models.compiled.factors import factored_scan as compiled_scan
 
         gate, out, into = self["recurrence.gate"], self["recurrence.out"], self["recurrence.into"]
-        return compiled_scan(out, gate, into, x_KRD, tokens_KBT, *options)
+        return compiled_scan(out, gate, into, x_KRD, self.vocabularies, tokens_KBT, *options)

@@ -10,6 +10,7 @@ from orch.models.look import Look
 class Config(TokenRNNConfig):
     name = "lstm"
     revision = 2
+    packs_across_cells = True
     compiled_from = 128
     num_gates = 4
     about = "gated recurrence, torch.nn.LSTM's parameters"

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from orch.core.settings import setting
 from orch.models.config import LayeredConfig, Shape, Vocabulary
-from orch.models.kernel import choose_kernel
+from orch.models.kernel import COMPILED_2
 from orch.models.look import DASHED, DOTTED, Look
 
 
@@ -12,6 +12,7 @@ from orch.models.look import DASHED, DOTTED, Look
 class Config(LayeredConfig):
     name = "mamba"
     revision = 1
+    packs_across_cells = True
     about = "selective state space: positive diagonal transitions"
     title = "Mamba"
     variant_titles = {"1": "Mamba (1 layer)", "": "Mamba ({} layers)"}
@@ -22,6 +23,7 @@ class Config(LayeredConfig):
     }
     packs = True
     compiled_from = 1
+    compiled_kernel = COMPILED_2  # of `compiled`, only the scan is machine code
     small_settings = {"layers": 2}
     own_learning_rates = {"laptop": (1e-3,)}
 
@@ -33,7 +35,7 @@ class Config(LayeredConfig):
 
     def kernel_name(self, device: str) -> str:
         if device.startswith("cpu"):
-            return choose_kernel(device)
+            return LayeredConfig.kernel_name(self, device)
         from orch.models.mamba.scan import kernel
 
         return kernel(device)

@@ -16,11 +16,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from orch.models.config import Vocabulary
-from orch.models.kernel import COMPILED
+from orch.models.kernel import COMPILED, is_compiled
 from orch.models.mamba.config import Config
 from orch.models.mamba.scan import convolve, scan
 from orch.models.network import Network as StackedNetwork
 from orch.models.network import parameters_like_torch
+from orch.models.vocabularies import stack_padded
 from orch.models.wrapped_module import State
 
 if TYPE_CHECKING:
@@ -51,17 +52,35 @@ class Network(StackedNetwork):
         parts = (torch.split(each, num_samples, dim=1) for each in (readable_KBT, end_KB))
         return torch.cat(list(map(self._answer, *parts)), dim=1)
 
+    @torch.no_grad()
     def compiled_gradients(self, tokens_KBT: Tensor, target_KB: Tensor) -> "tuple[Tensor, dict[str, Gradient]]":
-        """Return losses and gradients. Only the scan is compiled; the rest is a few large products."""
+        if self.kernel == COMPILED:
+            return self._step_with_compiled_scan(tokens_KBT, target_KB)
+        from orch.models.compiled.mamba_step import loss_and_gradients  # numba may be missing
+
+        batches = zip(tokens_KBT, target_KB, self.vocabularies.each, strict=True)
+        answers = [
+            loss_and_gradients(
+                self.member(trial), self.config.layers, tokens_BT, target_B, vocabulary.readable, NORM_EPSILON
+            )
+            for trial, (tokens_BT, target_B, vocabulary) in enumerate(batches)
+        ]
+        gradients: dict[str, Gradient] = {
+            name: stack_padded([each.gradients[name] for each in answers]) for name in self.names
+        }
+        return torch.stack([each.loss for each in answers]), gradients
+
+    @torch.enable_grad()
+    def _step_with_compiled_scan(self, tokens_KBT: Tensor, target_KB: Tensor) -> "tuple[Tensor, dict[str, Gradient]]":
+        """Return losses and gradients as the kernel `compiled` does, which is autograd around a compiled scan."""
         end_KB = (tokens_KBT < self.vocabulary.readable).sum(2) - 1
         logits_KBV = self(tokens_KBT, end_KB)
-        loss_N = F.cross_entropy(logits_KBV.flatten(0, 1), target_KB.flatten(), reduction="none")
-        loss_K = loss_N.view_as(target_KB).mean(1)
+        loss_K = self.losses(logits_KBV, target_KB).mean(1)
         gradients = torch.autograd.grad(loss_K.sum(), [self[name] for name in self.names])
         return loss_K, dict(zip(self.names, gradients, strict=True))
 
     def _answer(self, tokens_KBT: Tensor, end_KB: Tensor) -> Tensor:
-        (K, B, T), H = tokens_KBT.shape, self.config.width
+        K, B, T = tokens_KBT.shape
         E_KVH = self["backbone.embeddings.weight"]
         trials_K = torch.arange(K, device=tokens_KBT.device)
         rows_KTB = tokens_KBT.mT + (trials_K * self.vocabulary.size)[:, None, None]
@@ -71,9 +90,10 @@ class Network(StackedNetwork):
         for layer in range(self.config.layers):
             # The vocabulary is tiny: the first block enters once per token, not once per position.
             if layer == 0:
-                u_KTBI = F.embedding(rows_KTB, self._enter(layer, E_KVH).flatten(0, 1))
+                entered_KVI = self.vocabularies.by_token(_enter, _normalise(E_KVH), *self._entry(layer), unread=True)
+                u_KTBI = F.embedding(rows_KTB, entered_KVI.flatten(0, 1))
             else:
-                u_KTBI = self._enter(layer, x_KPH).view(K, T, B, -1)
+                u_KTBI = _enter(_normalise(x_KPH), *self._entry(layer)).view(K, T, B, -1)
             y_KPI, x_KPI = self._mix(layer, u_KTBI)
             if layer == self.config.layers - 1:  # only the head reads the last block, and only at [EOI]
                 at_end = (each.flatten(0, 1).index_select(0, places_N) for each in (x_KPH, y_KPI, x_KPI))
@@ -81,18 +101,17 @@ class Network(StackedNetwork):
             y_KPI = torch.addcmul(y_KPI, self._of(layer, "mixer.D")[:, None], x_KPI)
             z_KPI = torch.bmm(self._norm(layer, x_KPH), self._of(layer, "mixer.in_proj.weight").chunk(2, dim=1)[1].mT)
             x_KPH = x_KPH + torch.bmm(y_KPI * F.silu(z_KPI), self._of(layer, "mixer.out_proj.weight").mT)
-        normed_KBH = F.rms_norm(x_KPH, (H,), eps=NORM_EPSILON) * self["backbone.norm_f.weight"][:, None]
-        return torch.bmm(normed_KBH, E_KVH.mT)
+        normed_KBH = _normalise(x_KPH) * self["backbone.norm_f.weight"][:, None]
+        return self.logits(lambda x_KBH, E_KVH: torch.bmm(x_KBH, E_KVH.mT), normed_KBH, E_KVH)
 
     def _of(self, layer: int, name: str) -> Tensor:
         return self[f"backbone.layers.{layer}.{name}"]
 
     def _norm(self, layer: int, x_KPH: Tensor) -> Tensor:
-        return F.rms_norm(x_KPH, x_KPH.shape[-1:], eps=NORM_EPSILON) * self._of(layer, "norm.weight")[:, None]
+        return _normalise(x_KPH) * self._of(layer, "norm.weight")[:, None]
 
-    def _enter(self, layer: int, x_KPH: Tensor) -> Tensor:
-        """Return u, which depends on each position alone."""
-        return torch.bmm(self._norm(layer, x_KPH), self._of(layer, "mixer.in_proj.weight").chunk(2, dim=1)[0].mT)
+    def _entry(self, layer: int) -> tuple[Tensor, Tensor]:
+        return self._of(layer, "norm.weight"), self._of(layer, "mixer.in_proj.weight")
 
     def _mix(self, layer: int, u_KTBI: Tensor) -> tuple[Tensor, Tensor]:
         """Return y without its skip connection, and x', at every position: (K, P, I) each."""
@@ -106,9 +125,18 @@ class Network(StackedNetwork):
         inputs = (torch.unflatten(each, 1, x_KTBI.shape[1:3]) for each in (delta_KPI, B_KPN, C_KPN))
         delta_KTBI, B_KTBN, C_KTBN = inputs
         y_KTBI = scan(
-            x_KTBI, delta_KTBI, self._of(layer, "mixer.A_log"), B_KTBN, C_KTBN, compiled=self.kernel == COMPILED
+            x_KTBI, delta_KTBI, self._of(layer, "mixer.A_log"), B_KTBN, C_KTBN, compiled=is_compiled(self.kernel)
         )
         return y_KTBI.flatten(1, 2), x_KPI
+
+
+def _normalise(x_KPH: Tensor) -> Tensor:
+    return F.rms_norm(x_KPH, x_KPH.shape[-1:], eps=NORM_EPSILON)
+
+
+def _enter(normalised_KPH: Tensor, norm_KH: Tensor, weight_KIH: Tensor) -> Tensor:
+    """Return u, which depends on each position alone."""
+    return torch.bmm(normalised_KPH * norm_KH[:, None], weight_KIH.chunk(2, dim=1)[0].mT)
 
 
 class _Parameters(nn.Module):

@@ -10,6 +10,7 @@ from orch.models.look import DASHED, Look
 class Config(TokenRNNConfig):
     name = "rnn"
     revision = 2
+    packs_across_cells = True
     compiled_from = 128
     num_gates = 1
     about = "h' = tanh(W x + U h + b), torch.nn.RNN's parameters"

@@ -10,6 +10,7 @@ from orch.models.look import Look
 class Config(BilinearFamilyConfig):
     name = "rotation"
     revision = 3
+    packs_across_cells = True
     compiled_from = 1
     about = "A(x) made of 2x2 rotations, their angles linear in the input (R2)"
     title = "Rotation"

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from orch.models.network import BilinearFamily
 from orch.models.recurrence import Normalisation, block_scan
-from orch.models.token_table import token_table
 
 if TYPE_CHECKING:
     from orch.models.compiled.transitions import CompiledScan
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 class Network(BilinearFamily):
     def angles(self, x_KRD: Tensor) -> Tensor:
         """Return theta for every readable token and pair of state entries (j, j + H/2): (K, R, H/2)."""
-        return token_table(self["recurrence.angle"], x_KRD, self.scratch)
+        return self.table("recurrence.angle", x_KRD)
 
     def scan(
         self, x_KRD: Tensor, tokens_KBT: Tensor, normalisation: Normalisation, additive_KRH: Tensor | None
@@ -36,4 +35,4 @@ class Network(BilinearFamily):
     def compiled_scan(self, x_KRD: Tensor, tokens_KBT: Tensor, *options: Any) -> "CompiledScan":
         from orch.models.compiled.transitions import Rotations, TableScan
 
-        return TableScan(Rotations(self["recurrence.angle"], x_KRD), tokens_KBT, *options)
+        return TableScan(Rotations(self["recurrence.angle"], x_KRD, self.vocabularies), tokens_KBT, *options)

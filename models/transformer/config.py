@@ -11,6 +11,7 @@ from orch.models.look import DASHED, DOTTED, Look
 class Config(LayeredConfig):
     name = "transformer"
     revision = 2
+    packs_across_cells = True
     about = "GPT-2 without dropout"
     title = "Transformer"
     variant_titles = {"1": "Transformer (1 layer)", "": "Transformer ({} layers)"}

@@ -40,7 +40,7 @@ class Network(StackedNetwork):
             x_KPH = x_KPH + self._attend(layer, x_KPH, (K * B, T))
             x_KPH = x_KPH + self._think(layer, x_KPH)
         x_KBH = self._last_block(x_KPH, end_KB, T)
-        return torch.bmm(self._norm("ln_f", x_KBH), self["transformer.wte.weight"].mT)
+        return self.logits(_tied, self._norm("ln_f", x_KBH), self["transformer.wte.weight"])
 
     def _attend(self, layer: int, x_KPH: Tensor, shape: tuple[int, int]) -> Tensor:
         """Return what causal self-attention adds at every position of (K x B) sequences of T tokens."""
@@ -84,6 +84,10 @@ class Network(StackedNetwork):
     def _by_head(self, x_KPH: Tensor, shape: Sequence[int]) -> Tensor:
         """Return (K x B, heads, T, components of a head)."""
         return x_KPH.reshape(*shape, self.config.heads, -1).transpose(1, 2)
+
+
+def _tied(x_KBH: Tensor, E_KVH: Tensor) -> Tensor:
+    return torch.bmm(x_KBH, E_KVH.mT)
 
 
 def _product(x_KPH: Tensor, weight_KHG: Tensor, bias_KG: Tensor) -> Tensor:

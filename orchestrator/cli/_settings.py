@@ -3,6 +3,7 @@
 import dataclasses
 import types
 import typing
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -62,7 +63,8 @@ def setting_options(definitions: Definitions = BUILT_IN_DEFINITIONS) -> Iterator
                 owners.setdefault(field.name, []).append((name, config_type))
         for field_name, found in owners.items():
             config_type = found[0][1]
-            description = _describe(config_type, field_name)
+            # Tasks describe the modulus in different ways; most of them agree.
+            description = Counter(_describe(each, field_name) for _, each in found).most_common(1)[0][0]
             if len(found) < len(registry):
                 description += f" ({', '.join(name for name, _ in found)})"
             yield SettingOption(field_name, field_types(config_type)[field_name], section, description)

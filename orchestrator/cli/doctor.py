@@ -3,6 +3,7 @@
 import json
 import sys
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,6 +11,9 @@ from orch.cli._options import writable_store_option
 from orch.cli._sweeps import file_argument, read_definitions
 from orch.core.errors import InvalidSettings
 from orch.models import ModelConfig
+
+if TYPE_CHECKING:
+    from orch.running.doctor import Finding
 
 
 @click.command()
@@ -21,14 +25,16 @@ from orch.models import ModelConfig
     type=click.FloatRange(min=0, min_open=True),
     default=2.0,
     show_default=True,
-    help="How long to time the training steps of each model.",
+    help="How long to time the training steps of each model in each size of pack.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, one finding per line.")
 def doctor(file: str | None, store: str, device: str, seconds: float, as_json: bool) -> None:
     """Check that this machine or cluster computes correctly.
 
-    A worker compares every model with double precision on the CPU and tests packs, checkpoints and the store. It then
-    times training steps, from which orch plan estimates. Run it first on a new machine, or on the head of a new
+    A worker compares losses and gradients of every model with double precision on the CPU, packs with single trials,
+    resumed trials with uninterrupted ones and, on a GPU, recorded steps with ordinary ones. It allows what rounding
+    explains, and no more. It then times training steps alone and in packs, from which orch plan estimates, and says how
+    far each is from the least time that the device could take. Run it first on a new machine, or on the head of a new
     cluster; it takes minutes. With a file of your own, the models of that file are checked and timed instead.
 
     \b
@@ -47,14 +53,29 @@ def doctor(file: str | None, store: str, device: str, seconds: float, as_json: b
         raise InvalidSettings([f"{file} defines no model: leave it out to check the built-in ones"])
     with connected(device=device) as machines:
         click.echo(f"a worker on {machines.description}, device {machines.device}; store {opened.location}", err=True)
-        failed = 0
+        counts = dict.fromkeys(CheckState, 0)
         for finding in examine_worker(opened.uri, machines, seconds, own or None, codes):
-            failed += finding.state is CheckState.FAIL
-            if as_json:
-                click.echo(json.dumps(asdict(finding)))
-            else:
-                mark = {CheckState.PASS: "green", CheckState.FAIL: "red", CheckState.SKIPPED: "yellow"}[finding.state]
-                click.echo(f"{click.style(f'{finding.state:7}', fg=mark)} {finding.check}: {finding.detail}")
-    if failed:
+            counts[finding.state] += 1
+            _show(finding, as_json)
+    if failed := counts[CheckState.FAIL]:
         click.echo(f"{failed} of the checks failed: do not trust results from this device", err=True)
         sys.exit(1)
+    click.echo(f"all {counts[CheckState.PASS]} checks passed", err=True)
+
+
+def _show(finding: "Finding", as_json: bool) -> None:
+    """Print a finding as a line. What is running is shown on a terminal only, and the next line replaces it."""
+    from orch.running.doctor import CheckState
+
+    on_terminal = sys.stderr.isatty()
+    if finding.state is CheckState.RUNNING:
+        if on_terminal:
+            click.echo(f"\r\x1b[K{finding.check} ({finding.detail}) …", nl=False, err=True)
+        return
+    if on_terminal:
+        click.echo("\r\x1b[K", nl=False, err=True)
+    if as_json:
+        click.echo(json.dumps(asdict(finding)))
+        return
+    colour = {CheckState.PASS: "green", CheckState.FAIL: "red", CheckState.SKIPPED: "yellow"}[finding.state]
+    click.echo(f"{click.style(f'{finding.state:7}', fg=colour)} {finding.check}: {finding.detail}")

@@ -12,7 +12,6 @@ from orch.cli._settings import complete_tasks
 from orch.cli._sweeps import file_argument, own_first, read_definitions
 from orch.cli._tables import print_rows
 from orch.core.errors import InvalidSettings, look_up_name
-from orch.core.settings import from_dict
 from orch.models import REGISTRY, Vocabulary
 from orch.sweeps.experiments.param_matched import MATCHED
 
@@ -39,7 +38,7 @@ def models(file: str | None, matched: bool, task: str, modulus: int, width: int,
     Example: orch models --matched
     """
     known = read_definitions(file)
-    chosen = from_dict(look_up_name("task", task, known.tasks), {"modulus": modulus})
+    chosen = look_up_name("task", task, known.tasks).at_modulus(modulus)
     vocabulary = Vocabulary(chosen.vocabulary, chosen.num_readable)
     problems = chosen.problems()
     rows: list[dict[str, Any]] = []

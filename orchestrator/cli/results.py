@@ -80,8 +80,8 @@ def results(
     named = name_sweeps(sweeps, Store.open(store), scale)
     say_note(named)
     written = [name.strip().replace("-", "_") for name in by.split(",") if name.strip()]
-    names = list(dict.fromkeys(ALIASES.get(name, name) for name in written)) or list(default_settings(named.catalogue))
     study = Study(store, named.catalogue)
+    names = list(dict.fromkeys(ALIASES.get(name, name) for name in written)) or list(default_settings(study))
     found = summarise(study, names, where, metric, named.names, named.scale or LAPTOP.name, Spread(spread))
     if not found.num_rows:
         hint = f"no trial has {' and '.join(where)}: ask for others" if where else "run orch sweep first"

@@ -1,46 +1,132 @@
-"""`orch tasks`: the tasks that models can be trained on."""
+"""`orch tasks`: the tasks that models can be trained on, and the algebra of one of them."""
 
+import dataclasses
 import json
 from typing import Any
 
 import click
 
 from orch.cli._options import json_option
-from orch.cli._sweeps import file_argument, own_first, read_definitions
+from orch.cli._settings import SettingsCommand, complete_tasks, given_settings, known_definitions
+from orch.cli._sweeps import SUFFIX, own_first
 from orch.cli._tables import print_rows
-from orch.core.errors import InvalidSettings
-from orch.tasks import REGISTRY
+from orch.core.errors import InvalidSettings, look_up_name
+from orch.core.settings import from_dict
+from orch.tasks import REGISTRY, Task
+from orch.tasks.algebra import REFERENCES, Algebra, Family, analyse, predict
+
+_LISTED_MODULUS = 5
+_SECTION = "Task settings"
 
 
-@click.command()
-@file_argument
-@click.option("--modulus", default=5, show_default=True, help="Modulus to show the tasks at.")
+class TaskCommand(SettingsCommand):
+    """A command that has every setting of a task as an option."""
+
+    def get_params(self, context: click.Context) -> list[click.Parameter]:
+        return [each for each in super().get_params(context) if getattr(each, "section", _SECTION) == _SECTION]
+
+
+@click.command(cls=TaskCommand)
+@click.argument("names", nargs=-1, metavar="[FILE.py] [TASK]", shell_complete=complete_tasks)
 @json_option
-def tasks(file: str | None, modulus: int, as_json: bool) -> None:
-    """List the tasks, each with an example.
+def tasks(names: tuple[str, ...], as_json: bool, **options: Any) -> None:
+    """List the tasks, or show the algebra of one.
 
-    With a file of your own, its tasks come first.
+    The algebra is that of the smallest automaton with the same targets: the size of its transition monoid, whether that
+    is a group, commutative, solvable or aperiodic, and what theory then says of each family of models. With a file of
+    your own, its tasks come first.
 
     \b
-    Example: orch tasks --modulus 3
+    Example: orch tasks group --group S5
     """
-    rows: list[dict[str, Any]] = []
-    for name, task_type in own_first(read_definitions(file).tasks, REGISTRY).items():
-        task = task_type.at_modulus(modulus)
-        if problems := task.problems():
-            raise InvalidSettings(problems)
-        target = task.fold(task.example)
-        answer = task.unread[target - task.num_readable] if target >= task.num_readable else task.spell(target)
-        rows.append(
-            {
-                "task": name,
-                "example": f"[BOS] {' '.join(task.spell(symbol) for symbol in task.example)} [EOI] → {answer}",
-                "vocabulary": task.vocabulary,
-                "classes": task.num_classes,
-                "chance": round(task.chance, 4),
-            }
-        )
+    settings = given_settings(options)
+    named = [name for name in names if not name.endswith(SUFFIX)]
+    if len(named) > 1 or len(names) - len(named) > 1:
+        raise InvalidSettings([f"{' '.join(names)} is more than one task or file: name one of each"])
+    if named:
+        task_type = look_up_name("task", named[0], known_definitions().tasks)
+        _show(_checked(from_dict(task_type, settings, kind=f"setting of task {named[0]}")), as_json)
+        return
+    if others := [name for name in settings if name != "modulus"]:
+        flag = others[0].replace("_", "-")
+        raise InvalidSettings([f"--{flag} is a setting of some tasks: name the task too, as in orch tasks group"])
+    modulus = settings.get("modulus", _LISTED_MODULUS)
+    known = own_first(known_definitions().tasks, REGISTRY)
+    rows = [_row(_checked(task_type.at_modulus(modulus))) for task_type in known.values()]
     if as_json:
         click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
     else:
         print_rows(rows, title=f"Tasks at modulus {modulus}")
+
+
+def _checked(task: Task) -> Task:
+    if problems := task.problems():
+        raise InvalidSettings(problems)
+    return task
+
+
+def _row(task: Task) -> dict[str, Any]:
+    target = task.fold(task.example)
+    answer = task.unread[target - task.num_readable] if target >= task.num_readable else task.spell(target)
+    return {
+        "task": task.name,
+        "example": f"[BOS] {' '.join(task.spell(symbol) for symbol in task.example)} [EOI] → {answer}",
+        "vocabulary": task.vocabulary,
+        "classes": task.num_classes,
+        "chance": round(task.chance, 4),
+    }
+
+
+def _show(task: Task, as_json: bool) -> None:
+    algebra = analyse(task)
+    predictions = {family: predict(algebra, family) for family in Family}
+    if as_json:
+        found = {family: dataclasses.asdict(each) for family, each in predictions.items()}
+        shown = _row(task) | {"algebra": dataclasses.asdict(algebra), "predictions": found}
+        click.echo(json.dumps(shown, indent=2, ensure_ascii=False))
+        return
+    print_rows([_row(task)], title=task.full_title)
+    click.echo()
+    print_rows([{"algebra": name, "value": value} for name, value in _facts(algebra).items()], title="Its algebra")
+    click.echo()
+    rows = [
+        {
+            "family": family.about,
+            "verdict": each.verdict,
+            "layers": "" if each.layers is None else str(each.layers),
+            "reason": each.reason,
+            "source": each.citation,
+        }
+        for family, each in predictions.items()
+    ]
+    print_rows(rows, title="What theory says, of one set of weights for every length")
+    click.echo()
+    for citation in dict.fromkeys(source for each in predictions.values() for source in each.citation.split("; ")):
+        click.echo(f"{citation}: {REFERENCES[citation]}")
+
+
+def _facts(algebra: Algebra) -> dict[str, str]:
+    """Return the facts that were computed, in words."""
+
+    def known(value: bool | int | None) -> str:
+        if value is None:
+            return f"not known: the monoid has more than {algebra.limit:,} elements"
+        return {True: "yes", False: "no"}[value] if isinstance(value, bool) else f"{value:,}"
+
+    size = f"more than {algebra.limit:,}" if algebra.num_elements is None else f"{algebra.num_elements:,}"
+    facts = {
+        "states of the smallest automaton": known(algebra.num_states),
+        "inputs that act differently": known(algebra.num_inputs),
+        "elements of the transition monoid": size,
+        "group": known(algebra.is_group),
+        "commutative": known(algebra.is_commutative),
+        "solvable": known(algebra.is_solvable),
+        "aperiodic (star-free)": known(algebra.is_aperiodic),
+    }
+    if algebra.is_group:
+        facts["nilpotent"] = known(algebra.is_nilpotent)
+        if algebra.is_solvable:
+            facts["length of the derived series"] = known(algebra.derived_length)
+    else:
+        facts["elements of the largest group in it"] = known(algebra.largest_subgroup)
+    return facts

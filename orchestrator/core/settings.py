@@ -19,14 +19,17 @@ _MISSING = object()
 _MISMATCH = {int: "is not a whole number", float: "is not a number", bool: "is not true or false", str: "is not a text"}
 
 
-def setting(default: Any, description: str, *, past: Any = _MISSING) -> Any:
+def setting(default: Any, description: str, *, past: Any = _MISSING, identity: bool = True) -> Any:
     """Declare a dataclass field with a default and a sentence about it.
 
     `past` is for a field that is added after results exist: the value that describes earlier results. While a config
     has this value, the field is left out of its identity, so that earlier results keep their ids.
+
+    A field without `identity` changes only what people read, such as a name: configs that differ in it are equal and
+    have one id.
     """
     metadata = {"description": description} | ({} if past is _MISSING else {"past": past})
-    return dataclasses.field(default=default, metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata, compare=identity)
 
 
 def describe(field: dataclasses.Field[Any]) -> str:
@@ -63,9 +66,12 @@ def canonical(config: Any) -> dict[str, Any]:
 
 @functools.cache
 def _identifying(config_type: type) -> list[tuple[str, Any, Any]]:
-    """Return the name, type and past value of every field. It is cached, because plans identify 10,000 trials."""
+    """Return the name, type and past value of every field that identifies a config.
+
+    It is cached, because plans identify 10,000 trials.
+    """
     hints = field_types(config_type)
-    fields = dataclasses.fields(config_type)
+    fields = [field for field in dataclasses.fields(config_type) if field.compare]
     return [(field.name, hints[field.name], field.metadata.get("past", _MISSING)) for field in fields]
 
 

@@ -22,7 +22,6 @@ from orch.running.status import read_failures
 from orch.store import Store
 from orch.store.bundled import BUNDLED
 from orch.sweeps.trial import Trial
-from orch.tasks.from_function import FunctionTask
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -139,7 +138,7 @@ class OwnStudy:
         derived = True
         for planned in self.plan().trials:
             trial = planned.trial
-            derived &= isinstance(trial.task, FunctionTask) and "modulus" not in trial.task.function_settings
+            derived &= not trial.task.has_modulus
             key = trial.model.name, trial.model.summary, trial.task.name
             groups.setdefault(key, []).append(_settings(trial))
         differing: dict[str, None] = {}

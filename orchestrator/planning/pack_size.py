@@ -46,23 +46,28 @@ PACES = {
 }
 
 
-def _pace(trial: Trial, device: str) -> Pace:
+def pace_of(trial: Trial, device: str) -> Pace:
     return PACES[("compiled" if trial.model.compiled else "cpu") if device.startswith("cpu") else "gpu"]
 
 
 def speedup(trial: Trial, size: int, device: str = "cpu") -> float:
     """Return the training steps per second of all trials in a pack of `size`, relative to one trial alone."""
-    model, vocabulary = trial.model, trial.vocabulary
-    if not model.packs:
+    if not trial.model.packs:
         return 1.0
-    pace, num_tokens = _pace(trial, device), trial.task.num_tokens(trial.max_inputs)
+    return size * step_seconds(trial, 1, device) / step_seconds(trial, size, device)
+
+
+def step_seconds(trial: Trial, size: int, device: str = "cpu") -> float:
+    """Predict the seconds of a training step of a pack of equal trials."""
+    model, vocabulary = trial.model, trial.vocabulary
+    pace, num_tokens = pace_of(trial, device), trial.task.num_tokens(trial.max_inputs)
     calls = model.sequential_positions(num_tokens) * pace.per_position
     num_states = trial.batch_size * num_tokens * model.width
     # A training step takes about three forward passes.
     operations = 3 * model.forward_flops(vocabulary, trial.batch_size, num_tokens)
     work = pace.per_trial + operations * pace.per_operation + num_states * pace.per_state
     work += model.num_parameters(vocabulary) * pace.per_parameter
-    return (calls + work) / (calls / size + work)
+    return calls + size * work
 
 
 def stacks_exactly(trial: Trial) -> bool:
@@ -74,13 +79,10 @@ def stacks_exactly(trial: Trial) -> bool:
     """
     model = trial.model
     matrices = [shape for shape in model.shapes(trial.vocabulary).values() if len(shape) > 1]
-    batch_sizes = {trial.batch_size}
-    if trial.train_examples:
-        batch_sizes = {min(trial.batch_size, trial.train_examples), trial.train_examples % trial.batch_size}
     return (
         model.packs
         and all(shape[-1] % 4 == 0 for shape in matrices)
-        and all(count * model.width % 32 == 0 for count in batch_sizes)
+        and all(count * model.width % 32 == 0 for count in trial.batch_sizes)
     )
 
 
@@ -127,7 +129,7 @@ def pack_size(
     `largest` is the user's limit, and `probed` what a trial of a user's own model took when it was tried. Packs have
     equal sizes: twelve trials make two packs of six, not nine and three.
     """
-    pace = _pace(trial, device)
+    pace = pace_of(trial, device)
     measured = 0 if probed is None or probed.memory is None else probed.memory
     most = min(largest or pace.largest_pack, num_available)
     while most > 1 and max(memory(trial, most, device), most * measured) > pace.memory:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from orch.planning.pack_size import pack_size
+from orch.planning.across_cells import group_trials
 from orch.planning.plan import PlannedTrial
 from orch.running.failures import Failure
 from orch.running.running_trial import RunningTrial
@@ -96,22 +96,15 @@ def make_packs(
     """Group trials into units, in the order to run them.
 
     The shortest trial of every model and task runs first and alone, so that a broken model or task is noticed early.
-    The others are packed with trials that differ only in learning rate and seeds, and run longest first, so that no
-    worker is left with a long pack at the end; with `cheapest_first` all units run shortest first. `most` limits the
+    The others are packed with trials that differ only in learning rate, seeds and task, and run longest first, so that
+    no worker is left with a long pack at the end; with `cheapest_first` all units run shortest first. `most` limits the
     size of packs.
     """
     by_length = sorted(planned, key=lambda each: each.seconds, reverse=True)
     shortest = {(each.trial.model.name, each.trial.task.name): each for each in by_length}
     canary_ids = {each.id for each in shortest.values()}
     canaries = [each for each in by_length if each.id in canary_ids]
-    kinds: dict[Trial, list[PlannedTrial]] = {}
-    for each in by_length:
-        if each.id not in canary_ids:
-            kinds.setdefault(each.trial.stackable(), []).append(each)
-    packs: list[list[PlannedTrial]] = []
-    for members in kinds.values():
-        size = pack_size(members[0].trial, len(members), device, most, members[0].probed)
-        packs += [members[start : start + size] for start in range(0, len(members), size)]
+    packs = group_trials((each for each in by_length if each.id not in canary_ids), device, most)
     longest_first = [[each] for each in canaries] + sorted(packs, key=_seconds, reverse=True)
     order = sorted(longest_first, key=_seconds) if cheapest_first else longest_first
     return [Unit([each.trial for each in pack]) for pack in order]

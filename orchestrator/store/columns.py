@@ -73,7 +73,12 @@ PROVENANCE: tuple[pa.Field, ...] = (
     _column("host", pa.string(), "name of the machine it ran on"),
     _column("device", pa.string(), "what it was trained on, such as cpu or the name of a GPU"),
     _column("threads", pa.int64(), "CPU threads it was given"),
-    _column("kernel", pa.string(), "implementation of the model's arithmetic: plain or compiled, or of Mamba's scan"),
+    _column(
+        "kernel",
+        pa.string(),
+        "implementation of the model's arithmetic: plain, compiled (compiled-2: a later version, rounded differently)"
+        " or, on a GPU, triton or mamba_ssm",
+    ),
     _column("mamba_kernel", pa.string(), "which implementation of Mamba's scan was used; null for other models"),
     _column("git_commit", pa.string(), "commit of the code"),
     _column("git_dirty", pa.bool_(), "whether the code had changes beyond that commit"),

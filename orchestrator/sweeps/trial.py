@@ -58,6 +58,13 @@ class Trial:
         return math.ceil(self.train_examples / self.batch_size)
 
     @property
+    def batch_sizes(self) -> set[int]:
+        """Samples of a training step; the last of an epoch over a fixed set may have fewer, or none."""
+        if not self.train_examples:
+            return {self.batch_size}
+        return {min(self.batch_size, self.train_examples), self.train_examples % self.batch_size}
+
+    @property
     def id(self) -> str:
         return _identify(self)
 
@@ -72,8 +79,16 @@ class Trial:
         return f"{self.model.name}{variant} on {self.task.name} {self.task.summary}".rstrip()
 
     def stackable(self) -> "Trial":
-        """Return this trial without what may differ within a pack: trials that are then equal can be stacked."""
+        """Return this trial without learning rate and seeds: trials that are then equal have the same shapes."""
         return dataclasses.replace(self, learning_rate=1.0, init_seed=0, data_seed=0)
+
+    def packable(self) -> "Trial":
+        """Return this trial without all that may differ within a pack: trials that are then equal can be stacked.
+
+        Most models are stacked across tasks and moduli, with padding where one needs more tokens than another.
+        """
+        same_shapes = self.stackable()
+        return dataclasses.replace(same_shapes, task=Task()) if self.model.crosses_cells else same_shapes
 
     def to_dict(self) -> dict[str, Any]:
         task = {"name": self.task.name} | to_dict(self.task)

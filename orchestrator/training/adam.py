@@ -24,14 +24,30 @@ BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 class StackedAdam:
     """The optimiser of a stack of trials."""
 
-    def __init__(self, parameters: Sequence[Tensor], learning_rates: Sequence[float]):
+    def __init__(
+        self,
+        parameters: Sequence[Tensor],
+        learning_rates: Sequence[float],
+        num_rows: Sequence[Sequence[int]] | None = None,
+    ):
+        """Optimise stacks of parameters. `num_rows[trial][place]` are a trial's own rows, where others are padding.
+
+        The last rounding of an update depends on the number of rows, so padding is left out.
+        """
         self.first = [torch.zeros_like(parameter) for parameter in parameters]
         self.second = [torch.zeros_like(parameter) for parameter in parameters]
         self._step = torch.zeros((), device=parameters[0].device)
         self._num_updates = 0
-        kinds = ([parameter.detach() for parameter in parameters], self.first, self.second)
+        self._stacks = kinds = ([parameter.detach() for parameter in parameters], self.first, self.second)
+        self._learning_rates = list(learning_rates)
+        self._num_rows: list[dict[int, int]] | None = None
+        if num_rows is not None:
+            places = range(len(parameters))
+            ragged = [place for place in places if len({rows[place] for rows in num_rows}) > 1]
+            self._num_rows = [{place: rows[place] for place in ragged} for rows in num_rows]
         states: list[_ByTrial] = [
-            [[stack[trial] for stack in kind] for trial in range(len(learning_rates))] for kind in kinds
+            [self._own(trial, [stack[trial] for stack in kind]) for trial in range(len(learning_rates))]
+            for kind in kinds
         ]
         self._groups = []
         for rate in dict.fromkeys(learning_rates):
@@ -49,13 +65,12 @@ class StackedAdam:
         self._num_updates += 1
         whole = [place for place, gradient in enumerate(gradients) if isinstance(gradient, Tensor)]
         # The kernel walks memory, not strides: a gradient laid out unlike its parameter would be misread.
-        by_trial = list(zip(*(cast(Tensor, gradients[place]).contiguous().unbind() for place in whole), strict=True))
-        for rate, trials, states in self._groups:
-            for place, gradient in enumerate(gradients):
-                if not isinstance(gradient, Tensor):
-                    self._update_products(place, gradient, rate, trials, states)
-            if not whole:
-                continue
+        stacks = (cast(Tensor, gradients[place]).contiguous().unbind() for place in whole)
+        by_trial = [self._own(trial, own, whole) for trial, own in enumerate(zip(*stacks, strict=True))]
+        for place, gradient in enumerate(gradients):
+            if not isinstance(gradient, Tensor):
+                self._update_products(place, gradient)
+        for rate, trials, states in self._groups if whole else ():
             parameters, first, second = ([kind[trial][place] for trial in trials for place in whole] for kind in states)
             fused_adam_step(
                 parameters,
@@ -69,22 +84,26 @@ class StackedAdam:
                 epsilon=EPSILON,
             )
 
-    def _update_products(
-        self, place: int, gradient: "OuterProducts", rate: float, trials: list[int], states: "list[_ByTrial]"
-    ) -> None:
-        from orch.models.compiled.adam import update_trial
+    def _own(self, trial: int, tensors: Sequence[Tensor], places: Sequence[int] | None = None) -> list[Tensor]:
+        """Return a trial's tensors, which are those at `places`, without padding."""
+        if self._num_rows is None:
+            return list(tensors)
+        rows = self._num_rows[trial]
+        placed = enumerate(tensors) if places is None else zip(places, tensors, strict=True)
+        return [tensor[: rows[place]] if place in rows else tensor for place, tensor in placed]
 
-        for trial in trials:
-            parameter, first, second = (kind[trial][place] for kind in states)
-            update_trial(
-                parameter,
-                first,
-                second,
-                gradient,
-                trial,
-                step=self._num_updates,
-                learning_rate=rate,
-                beta1=BETA1,
-                beta2=BETA2,
-                epsilon=EPSILON,
-            )
+    def _update_products(self, place: int, gradient: "OuterProducts") -> None:
+        from orch.models.compiled.adam import update_stack
+
+        parameters, first, second = self._stacks
+        update_stack(
+            parameters[place],
+            first[place],
+            second[place],
+            gradient,
+            self._learning_rates,
+            step=self._num_updates,
+            beta1=BETA1,
+            beta2=BETA2,
+            epsilon=EPSILON,
+        )

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from orch.sweeps.batches import STEPS_PER_BLOCK
 from orch.sweeps.trial import Trial
+from orch.tasks import Task
 from orch.tasks.sampling import Batch, Sampler
 
 Step = tuple[Tensor, Tensor, Tensor]
@@ -30,21 +31,42 @@ class Block(NamedTuple):
         return list(zip(*(part.unbind() for part in self[1:]), strict=True))
 
 
-def training_data(trials: Sequence[Trial], sampler: Sampler) -> "TrainingData":
-    """Return the training data of a stack of trials."""
-    return (FixedSet if trials[0].train_examples else FreshSamples)(trials, sampler)
+def training_data(trials: Sequence[Trial], *samplers: Sampler) -> "TrainingData":
+    """Return the training data of a stack of trials, given a sampler of every task."""
+    return (FixedSet if trials[0].train_examples else FreshSamples)(trials, *samplers)
 
 
 class TrainingData:
-    """Batches by step. A subclass defines `block`."""
+    """Batches by step. A subclass defines `block`.
 
-    def __init__(self, trials: Sequence[Trial], sampler: Sampler):
-        self._trials, self._sampler = trials, sampler
+    Sequences of all tasks have the length of the longest, and one token stands for padding: the first that none reads.
+    """
+
+    def __init__(self, trials: Sequence[Trial], *samplers: Sampler):
+        self._trials = trials
+        self._samplers = {sampler.task: sampler for sampler in samplers}
+        self._padding = max(trial.task.num_readable for trial in trials)
+        self._num_tokens = max(trial.task.num_tokens(trial.max_inputs) for trial in trials)
         self._first, self._steps = 0, list[Step]()
 
     def block(self, step: int) -> Block:
         """Return the block of batches that has the one for this step."""
         raise NotImplementedError
+
+    def _per_trial(self, draw: Callable[[Trial, Sampler], Batch]) -> list[Batch]:
+        """Return a batch for every trial. Trials with the same task and data seed share data, which is drawn once."""
+        alike = {(trial.task, trial.data_seed): trial for trial in self._trials}
+        drawn = {key: self._padded(key[0], draw(trial, self._samplers[key[0]])) for key, trial in alike.items()}
+        return [drawn[trial.task, trial.data_seed] for trial in self._trials]
+
+    def _padded(self, task: Task, batch: Batch) -> Batch:
+        """Return the samples of a task with the padding and the length of this stack."""
+        tokens_NT, missing = batch.tokens_NT, self._num_tokens - batch.tokens_NT.shape[1]
+        if task.num_readable != self._padding:
+            tokens_NT = tokens_NT.masked_fill(tokens_NT >= task.num_readable, self._padding)
+        if missing:
+            tokens_NT = torch.nn.functional.pad(tokens_NT, (0, missing), value=self._padding)
+        return batch._replace(tokens_NT=tokens_NT)
 
     def batch(self, step: int) -> Step:
         """Return the batch for this step. Its block is kept for the steps that follow."""
@@ -59,17 +81,14 @@ class FreshSamples(TrainingData):
 
     def block(self, step: int) -> Block:
         number = step // STEPS_PER_BLOCK
-        trial, sampler = self._trials[0], self._sampler
-        count = STEPS_PER_BLOCK * trial.batch_size
 
-        def draw(seed: int) -> Batch:
-            generator = sampler.generator("train", seed, number)
-            return sampler.draw(generator, count, trial.min_inputs, trial.max_inputs)
+        def draw(trial: Trial, sampler: Sampler) -> Batch:
+            generator = sampler.generator("train", trial.data_seed, number)
+            return sampler.draw(generator, STEPS_PER_BLOCK * trial.batch_size, trial.min_inputs, trial.max_inputs)
 
-        drawn = _per_trial(self._trials, draw)
         stacked = (
             torch.stack([torch.unflatten(part, 0, (STEPS_PER_BLOCK, -1)) for part in parts], 1)
-            for parts in _parts(drawn)
+            for parts in _parts(self._per_trial(draw))
         )
         return Block(number * STEPS_PER_BLOCK, *stacked)
 
@@ -80,16 +99,10 @@ class FixedSet(TrainingData):
     An epoch is one block, or two if its last batch is smaller than the others.
     """
 
-    def __init__(self, trials: Sequence[Trial], sampler: Sampler):
-        super().__init__(trials, sampler)
-        self.samples = _per_trial(trials, self._draw)
+    def __init__(self, trials: Sequence[Trial], *samplers: Sampler):
+        super().__init__(trials, *samplers)
+        self.samples = self._per_trial(_draw_set)
         self._epoch: tuple[int, list[Tensor]] | None = None
-
-    def _draw(self, seed: int) -> Batch:
-        trial, generator = self._trials[0], self._sampler.generator("training set", seed)
-        if trial.balanced:
-            return self._sampler.draw_balanced(generator, trial.train_examples, trial.max_inputs)
-        return self._sampler.draw(generator, trial.train_examples, trial.min_inputs, trial.max_inputs)
 
     def block(self, step: int) -> Block:
         trial = self._trials[0]
@@ -106,20 +119,22 @@ class FixedSet(TrainingData):
 
     def _shuffle(self, number: int) -> list[Tensor]:
         """Return the set of every trial in the order of this epoch: tokens (K, N, T), end (K, N), target (K, N)."""
-        sets = {trial.data_seed: samples for trial, samples in zip(self._trials, self.samples, strict=True)}
+        sets = {(trial.task, trial.data_seed): its for trial, its in zip(self._trials, self.samples, strict=True)}
 
-        def shuffle(seed: int) -> Batch:
-            generator = self._sampler.generator("epoch", seed, number)
-            order = torch.randperm(len(sets[seed].target_N), generator=generator, device=self._sampler.device)
-            return Batch(*(part[order] for part in sets[seed]))
+        def shuffle(trial: Trial, sampler: Sampler) -> Batch:
+            samples, generator = sets[trial.task, trial.data_seed], sampler.generator("epoch", trial.data_seed, number)
+            order = torch.randperm(len(samples.target_N), generator=generator, device=sampler.device)
+            return Batch(*(part[order] for part in samples))
 
-        return [torch.stack(parts) for parts in _parts(_per_trial(self._trials, shuffle))]
+        return [torch.stack(parts) for parts in _parts(self._per_trial(shuffle))]
 
 
-def _per_trial(trials: Sequence[Trial], draw: Callable[[int], Batch]) -> list[Batch]:
-    """Return a batch for every trial. Trials with the same data seed share the same data, which is drawn once."""
-    drawn = {seed: draw(seed) for seed in {trial.data_seed for trial in trials}}
-    return [drawn[trial.data_seed] for trial in trials]
+def _draw_set(trial: Trial, sampler: Sampler) -> Batch:
+    """Draw the fixed training set of a trial."""
+    generator = sampler.generator("training set", trial.data_seed)
+    if trial.balanced:
+        return sampler.draw_balanced(generator, trial.train_examples, trial.max_inputs)
+    return sampler.draw(generator, trial.train_examples, trial.min_inputs, trial.max_inputs)
 
 
 def _parts(batches: Sequence[Batch]) -> list[tuple[Tensor, ...]]:

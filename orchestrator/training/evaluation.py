@@ -1,19 +1,23 @@
 """Accuracy and loss of a stack of trials on fixed, seeded samples."""
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
-from torch.nn.functional import cross_entropy
 
 from orch.models.network import Network
 from orch.sweeps.batches import FEWEST_AT_ONCE, TOKENS_AT_ONCE
 from orch.sweeps.trial import Trial
+from orch.tasks import Task
 from orch.tasks.sampling import Batch, Sampler
 
 _TOKENS_IN_CACHE, _STATES_IN_CACHE = 1 << 13, 1 << 11
 """Sizes that fit in a CPU's cache: tokens of a model that holds all positions at once, samples of a recurrent one."""
+
+
+MOST_ON_A_CPU = 9
+"""Trials that are evaluated together on a CPU."""
 
 
 class EvaluationSets:
@@ -49,7 +53,7 @@ def evaluate(network: Network, batch: Batch) -> list[Score]:
         for part in _in_parts(batch, network):
             logits_KBV = network(part.tokens_NT.expand(K, -1, -1), part.end_N.expand(K, -1))
             target_KB = part.target_N.expand(K, -1)
-            losses.append(per_trial_loss(logits_KBV, target_KB))
+            losses.append(network.losses(logits_KBV, target_KB))
             right.append(logits_KBV.argmax(-1) == target_KB)
     network.train(was_training)
     # Over all samples at once, so that the sum does not depend on the size of the batches.
@@ -57,9 +61,18 @@ def evaluate(network: Network, batch: Batch) -> list[Score]:
     return [Score(loss, accuracy) for loss, accuracy in zip(loss_K, accuracy_K, strict=True)]
 
 
-def per_trial_loss(logits_KBV: Tensor, target_KB: Tensor) -> Tensor:
-    """Return the cross-entropy of every sample, (K, B)."""
-    return cross_entropy(logits_KBV.flatten(0, 1), target_KB.flatten(), reduction="none").view(target_KB.shape)
+def parts_to_evaluate(tasks: Sequence[Task], device: torch.device) -> list[slice]:
+    """Return the trials of a stack that are evaluated together: neighbours with the same task, given that of each.
+
+    On a CPU they are at most nine, because more would leave few samples to be treated at once.
+    """
+    most = MOST_ON_A_CPU if device.type == "cpu" else len(tasks)
+    parts, start = [], 0
+    for _, alike in itertools.groupby(tasks):
+        stop = start + len(list(alike))
+        parts += [slice(first, min(first + most, stop)) for first in range(start, stop, most)]
+        start = stop
+    return parts
 
 
 def rows_at_once(num_tokens: int, network: Network, device: str) -> int:

@@ -1,4 +1,4 @@
-"""Training a pack: trials that differ only in learning rate and seeds, stacked in one program. One trial is a pack too.
+"""Training a pack: trials that differ in learning rate, seeds and task, stacked in one program. One trial is a pack.
 
 A `Training` can stop after any step and be saved trial by trial. Each trial can continue in another process, alone or
 in another pack, to the same numbers.
@@ -14,15 +14,18 @@ import torch
 from torch import Tensor
 
 from orch.core.errors import InvalidSettings
-from orch.models.kernel import COMPILED, PLAIN, compiler_found
+from orch.models.kernel import PLAIN, compiler_found, is_compiled
 from orch.models.network import Network, State
+from orch.models.vocabularies import stack_padded
 from orch.sweeps.result import CurvePoint, Result, StopReason
 from orch.sweeps.trial import Trial
-from orch.tasks.sampling import Sampler, derive_seed, majority
+from orch.tasks import Task
+from orch.tasks.sampling import Batch, Sampler, derive_seed, majority
 from orch.training.adam import StackedAdam
 from orch.training.capture import find_recorder
-from orch.training.data import training_data
-from orch.training.evaluation import EvaluationSets, evaluate, per_trial_loss
+from orch.training.data import Step, training_data
+from orch.training.evaluation import EvaluationSets, Score, evaluate, parts_to_evaluate
+from orch.training.gradients import loss_and_gradients
 from orch.training.static_step import StaticSteps
 
 _LARGEST_KEPT_BYTES = 31 << 20
@@ -80,8 +83,11 @@ class Training:
 
     def _start(self, snapshots: Sequence[Snapshot], device: torch.device | str) -> None:
         assert len({each.step for each in snapshots}) == 1, "only trials at the same step can share a stack"
-        if len({each.trial.stackable() for each in snapshots}) != 1:
-            raise InvalidSettings(["trials in one pack may differ only in learning rate and seeds: train these alone"])
+        if len({each.trial.packable() for each in snapshots}) != 1:
+            raise InvalidSettings(
+                ["trials in one pack may differ only in learning rate, seeds and (most models) task: train these alone"]
+            )
+        snapshots = _neighbours(snapshots)
         self.device = torch.device(device)
         self.kernel = _kernel_to_go_on_with(snapshots, self.device)
         # TF32 keeps three digits of a matrix product, and a recurrence multiplies its errors for 500 steps.
@@ -94,8 +100,9 @@ class Training:
         self.results: list[Result] = []
         self.warnings: list[str] = []
         """What a user should know about how these trials train."""
-        self._sets = EvaluationSets(snapshots[0].trial, self.device)
-        self._sampler = Sampler(snapshots[0].trial.task, self.device)
+        by_task = {each.trial.task: each.trial for each in snapshots}
+        self._sets = {task: EvaluationSets(trial, self.device) for task, trial in by_task.items()}
+        self._samplers = [Sampler(task, self.device) for task in by_task]
         self._stack(snapshots)
 
     def _stack(self, snapshots: Sequence[Snapshot]) -> None:
@@ -103,19 +110,23 @@ class Training:
         first = trials[0]
         kind = first.model.network()
         parameters = [each.parameters for each in snapshots]
-        self.network: Network = kind(first.model, first.vocabulary, parameters).to(self.device)
+        vocabularies = [trial.vocabulary for trial in trials]
+        self.network: Network = kind(first.model, vocabularies, parameters).to(self.device)
         self.network.kernel = self.kernel
         self.network.reuse_gradient_memory()
         self.network.noise_seed = self._noise_seed
         self._trained = self.network.trained_names
         trained = {name: self.network[name] for name in self._trained}
-        self._adam = StackedAdam(list(trained.values()), [trial.learning_rate for trial in trials])
+        num_rows = None
+        if self.network.vocabularies.mixed:
+            num_rows = [[len(each.parameters[name]) for name in self._trained] for each in snapshots]
+        self._adam = StackedAdam(list(trained.values()), [trial.learning_rate for trial in trials], num_rows)
         if self.step > 0:
             self._adam.set_step(self.step)
             for position, name in enumerate(self._trained):
-                self._adam.first[position].copy_(torch.stack([each.first[name] for each in snapshots]))
-                self._adam.second[position].copy_(torch.stack([each.second[name] for each in snapshots]))
-        self._data = training_data(trials, self._sampler)
+                self._adam.first[position].copy_(stack_padded([each.first[name] for each in snapshots]))
+                self._adam.second[position].copy_(stack_padded([each.second[name] for each in snapshots]))
+        self._data = training_data(trials, *self._samplers)
         self._losses_KS = torch.zeros(len(trials), first.eval_every, device=self.device)
         self._update = functools.partial(update, self.network, trained, self._adam)
         recorder = find_recorder(self.device) if self.network.replayable else None
@@ -160,7 +171,7 @@ class Training:
         self.step += 1
 
     def _validate(self, started: float) -> None:
-        scores = evaluate(self.network, self._sets.validation)
+        scores = self.validation_scores()
         # After a resume between two validations the earlier losses are gone; the mean is over what was seen here.
         last = (self.step - 1) % self._losses_KS.shape[1] + 1
         seen = self._losses_KS[:, max(0, last - (self.step - self._first_step)) : last]
@@ -200,18 +211,23 @@ class Training:
         """Return the results of trials that finish together. They are tested as a stack, on sets drawn once."""
         started = time.perf_counter()
         trial, network = self.members[0].trial, self.network
+        leaving = [self.members[position].trial for position in stop_reasons]
         if len(stop_reasons) < len(self.members):
             parameters = [network.member(position) for position in stop_reasons]
-            network = type(network)(trial.model, trial.vocabulary, parameters)
+            network = type(network)(trial.model, [each.vocabulary for each in leaving], parameters)
             network.kernel = self.kernel
-        scores = {length: evaluate(network, self._sets.of_length(length)) for length in trial.tested_lengths}
-        normalise = trial.task.normalise
-        best_guess = {length: normalise(majority(trial.task, length)) for length in trial.tested_lengths}
+        tasks = [each.task for each in leaving]
+        scores, best_guess = {}, {}
+        for length in trial.tested_lengths:
+            sets = {task: self._sets[task].of_length(length) for task in dict.fromkeys(tasks)}
+            scores[length] = self._scores(network, tasks, sets)
+            best_guess[length] = {task: task.normalise(majority(task, length)) for task in sets}
         share = (time.perf_counter() - started) / len(stop_reasons)
         results = []
         for place, (position, reason) in enumerate(stop_reasons.items()):
             member = self.members[position]
             member.seconds += share
+            task = member.trial.task
             results.append(
                 Result(
                     trial=member.trial,
@@ -219,18 +235,40 @@ class Training:
                     steps=self.step,
                     seconds=member.seconds,
                     curve=tuple(member.curve),
-                    test_accuracy={length: normalise(of_all[place].accuracy) for length, of_all in scores.items()},
-                    majority=best_guess,
+                    test_accuracy={length: task.normalise(of_all[place].accuracy) for length, of_all in scores.items()},
+                    majority={length: by_task[task] for length, by_task in best_guess.items()},
                     parameters={name: tensor.clone() for name, tensor in self.network.member(position).items()},
                 )
             )
         return results
+
+    def validation_scores(self) -> list[Score]:
+        """Return the present score of each trial on its validation set."""
+        sets = {task: sets.validation for task, sets in self._sets.items()}
+        return self._scores(self.network, [member.trial.task for member in self.members], sets)
+
+    def _scores(self, network: Network, tasks: Sequence[Task], sets: Mapping[Task, Batch]) -> list[Score]:
+        """Return the score of each stacked trial on the set of its task."""
+        return [
+            score
+            for trials in parts_to_evaluate(tasks, self.device)
+            for score in evaluate(network.part(trials), sets[tasks[trials.start]])
+        ]
 
     def _count_time(self, started: float) -> None:
         """Add to each trial its share of the pack's time."""
         share = (time.perf_counter() - started) / len(self.members)
         for member in self.members:
             member.seconds += share
+
+    def next_batch(self) -> Step:
+        """Return the batch of the coming step."""
+        return self._data.batch(self.step)
+
+    def last_losses(self) -> list[float]:
+        """Return the loss of each trial in the latest step, before its update."""
+        losses: list[float] = self._losses_KS[:, (self.step - 1) % self._losses_KS.shape[1]].tolist()
+        return losses
 
     def snapshot(self, position: int = 0) -> Snapshot:
         """Return a copy of one trial in its present state."""
@@ -241,7 +279,8 @@ class Training:
         member = self.members[position]
 
         def views(stacks: Sequence[torch.Tensor]) -> State:
-            return {name: stack.detach()[position] for name, stack in zip(self._trained, stacks, strict=True)}
+            named = zip(self._trained, stacks, strict=True)
+            return {name: self.network.own(name, stack.detach(), position) for name, stack in named}
 
         return Snapshot(
             trial=member.trial,
@@ -264,13 +303,18 @@ def update(
     target_KB: Tensor,
 ) -> Tensor:
     """Update the parameters on a batch, and return the loss of each trial before that."""
-    if network.kernel == COMPILED:
-        loss_K, gradients = network.compiled_gradients(tokens_KBT, target_KB)
-        optimiser.update([gradients[name] for name in parameters])
-    else:
-        loss_K = per_trial_loss(network(tokens_KBT, end_KB), target_KB).mean(1)
-        optimiser.update(torch.autograd.grad(loss_K.sum(), list(parameters.values())))
-    return loss_K.detach()
+    loss_K, gradients = loss_and_gradients(network, tokens_KBT, end_KB, target_KB)
+    optimiser.update([gradients[name] for name in parameters])
+    return loss_K
+
+
+def _neighbours(snapshots: Sequence[Snapshot]) -> list[Snapshot]:
+    """Return snapshots in an order in which those with the same vocabulary, and of them those with the same task, meet.
+
+    Such trials share operations.
+    """
+    tasks = list(dict.fromkeys(each.trial.task for each in snapshots))
+    return sorted(snapshots, key=lambda each: (each.trial.vocabulary, tasks.index(each.trial.task)))
 
 
 def _initial_snapshot(trial: Trial, kernel: str) -> Snapshot:
@@ -284,7 +328,8 @@ def _kernel_to_go_on_with(snapshots: Sequence[Snapshot], device: torch.device) -
     """Return the kernel that the trials began with, if it runs on the device; otherwise the one that does."""
     kernels, model = {each.kernel for each in snapshots}, snapshots[0].trial.model
     assert len(kernels) == 1, "only trials with the same kernel can share a stack"
-    if COMPILED not in kernels:
+    (kernel,) = kernels
+    if not is_compiled(kernel):
         return PLAIN if model.has_compiled else model.kernel_name(device.type)
     if device.type != "cpu":
         return model.kernel_name(device.type)
@@ -295,7 +340,7 @@ def _kernel_to_go_on_with(snapshots: Sequence[Snapshot], device: torch.device) -
                 " (pip install numba), or delete the trial's checkpoint to train it anew"
             ]
         )
-    return COMPILED
+    return kernel
 
 
 def train(trial: Trial, device: torch.device | str = "cpu", on_step: Callable[[int], None] | None = None) -> Result:

@@ -31,7 +31,7 @@ def import_problems(code: UserCode) -> list[str]:
     """Return a sentence for every import of a part of orch by the name of its folder, which is not an import name."""
     package = Path(__file__).parents[1]
     found = []
-    for file, text in code.files:
+    for file, text in code.python_files.items():
         for module, line in imports(ast.parse(text), level=0):
             folder = package if module == "orchestrator" else package / module
             if module in _OLD_NAMES and comes_from(module, folder / "__init__.py"):

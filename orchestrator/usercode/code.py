@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from orch.core.errors import InvalidCode
+from orch.core.errors import InvalidCode, InvalidSettings
+from orch.tasks.notation.automaton_file import SUFFIXES as TABLE_SUFFIXES
+from orch.tasks.notation.automaton_file import read_file
 
 SUFFIX = ".py"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
@@ -22,7 +24,10 @@ KeptRevision = tuple[str, str, int]
 
 @dataclass(frozen=True, slots=True)
 class UserCode:
-    """The texts of a sweep file and of those that it imports. Equal texts are equal codes, wherever they were read."""
+    """The texts of a sweep file, of those that it imports, and of the tables of automata that they name.
+
+    Equal texts are equal codes, wherever they were read.
+    """
 
     files: tuple[tuple[str, str], ...]
     """Name and text of each file; the sweep itself comes first."""
@@ -31,7 +36,10 @@ class UserCode:
 
     @classmethod
     def read(cls, path: str | Path) -> "UserCode":
-        """Read a file and all files that it or they import with a dot, as in `from .network import Network`."""
+        """Read a file and all files that it or they import with a dot, as in `from .network import Network`.
+
+        Tables that they name, as in `orch.automaton("table.csv")`, are read too.
+        """
         path = Path(path)
         if not _NAME.fullmatch(path.stem):
             raise InvalidCode([f"{path.name} is no name for a sweep: use letters, digits, _ and -, a letter first"])
@@ -42,9 +50,13 @@ class UserCode:
             name, importer = pending.pop(0)
             if name not in files:
                 try:
+                    if name.lower().endswith(TABLE_SUFFIXES):
+                        files[name] = read_file(path.parent / name)
+                        continue
                     files[name] = _text(path.parent / name, importer)
                     pending += [(f"{module}{SUFFIX}", place) for module, place in _siblings(path.parent, name, files)]
-                except InvalidCode as error:
+                    pending += [(table, "") for table in _tables(files[name])]
+                except InvalidSettings as error:
                     problems += error.problems
         if problems:
             raise InvalidCode(problems)
@@ -58,6 +70,11 @@ class UserCode:
     def to_dict(self) -> dict[str, Any]:
         kept = {"kept": [list(each) for each in self.kept]} if self.kept else {}
         return {"files": [list(file) for file in self.files]} | kept
+
+    @property
+    def python_files(self) -> dict[str, str]:
+        """Name and text of each file of code, without tables."""
+        return {name: text for name, text in self.files if name.endswith(SUFFIX)}
 
     @property
     def file(self) -> str:
@@ -106,6 +123,15 @@ def _siblings(folder: Path, name: str, files: Mapping[str, str]) -> list[tuple[s
     if problems:
         raise InvalidCode(problems)
     return [(module, f"{name}, line {line}:") for module, line in imports(tree, level=1)]
+
+
+def _tables(text: str) -> Iterator[str]:
+    """Yield the files that calls of `orch.automaton` name."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "automaton":
+            for argument in (*node.args, *(each.value for each in node.keywords)):
+                if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
+                    yield from [argument.value] if argument.value.lower().endswith(TABLE_SUFFIXES) else []
 
 
 def imports(tree: ast.AST, level: int) -> Iterator[tuple[str, int]]:

@@ -18,7 +18,6 @@ from orch.models import ModelConfig
 from orch.models.module_config import FACTS
 from orch.sweeps.grid import Grid
 from orch.tasks import Task
-from orch.tasks.from_function import FunctionTask
 from orch.usercode.code import SUFFIX, UserCode
 from orch.usercode.literals import literal
 from orch.usercode.live_source import Definition, definition_of, imported_as, is_users, is_users_file
@@ -64,7 +63,7 @@ class _Collector:
         if isinstance(part, type):
             return self._class(part)
         changed = {field.name for field in dataclasses.fields(part) if getattr(part, field.name) != field.default}
-        if isinstance(part, FunctionTask) and "modulus" not in part.function_settings:
+        if isinstance(part, Task) and not part.has_modulus:
             changed.discard("modulus")
         arguments = [f"{key}={literal(getattr(part, key))}" for key in sorted(changed)]
         return f"{self._class(type(part))}({', '.join(arguments)})"

@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
 
 from orch.core.errors import InvalidCode, OrchError
@@ -141,14 +142,17 @@ class _TextFinder(importlib.abc.PathEntryFinder):
     """Finds the files of a user's code in memory."""
 
     def __init__(self, code: UserCode, folder: str):
-        self._texts, self._folder = dict(code.files), folder
+        self._texts, self._folder = code.python_files, folder
+        self._data_files = {str(Path(folder) / name): text for name, text in code.files if name not in self._texts}
 
     def find_spec(self, fullname: str, target: ModuleType | None = None) -> importlib.machinery.ModuleSpec | None:
         file = fullname.rpartition(".")[2] + SUFFIX
         if file not in self._texts:
             return None
         path = f"{self._folder}/{file}"
-        spec = importlib.machinery.ModuleSpec(fullname, _TextLoader(path, self._texts[file]), origin=path)
+        spec = importlib.machinery.ModuleSpec(
+            fullname, _TextLoader(path, self._texts[file], self._data_files), origin=path
+        )
         spec.has_location = True
         return spec
 
@@ -156,8 +160,10 @@ class _TextFinder(importlib.abc.PathEntryFinder):
 class _TextLoader(importlib.abc.ExecutionLoader):
     """Runs one text, which tracebacks show by its path."""
 
-    def __init__(self, path: str, text: str):
+    def __init__(self, path: str, text: str, data_files: dict[str, str]):
         self._path, self._text = path, text
+        self.data_files = data_files
+        """Texts of the tables that the code names, by their paths beside it."""
 
     def get_filename(self, fullname: str) -> str:
         return self._path

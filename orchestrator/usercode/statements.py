@@ -68,7 +68,7 @@ class SourceFiles:
     """All files of a user's code. The sweep file comes first."""
 
     def __init__(self, code: UserCode):
-        trees = {name: ast.parse(text) for name, text in code.files}
+        trees = {name: ast.parse(text) for name, text in code.python_files.items()}
         read = set().union(*(words(node) for tree in trees.values() for node in tree.body))
         reflective = bool(read & _REFLECTIVE)
         self.files = {name: SourceFile(name, tree, reflective) for name, tree in trees.items()}

@@ -5,15 +5,15 @@ revision is unchanged are never overwritten: if they change, a test fails.
 """
 
 import json
-import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # run as a script, it finds the `tests` package
 
 from orch import models, tasks
-from orch.models.kernel import COMPILED, PLAIN, VARIABLE
+from orch.models.kernel import COMPILED, COMPILED_2, PLAIN
 from orch.sweeps.trial import TRAINER_REVISION, make_trial
 from tests.small import MODELS, small_trial
 
@@ -23,16 +23,14 @@ IDS = Path(__file__).with_name("ids.json")
 
 def measure(kernel: str, trial: Any) -> list[float]:
     """Train, and return every number that numerics can change: training and validation losses, and test accuracies."""
-    from orch.training.train import train
+    from orch.training.train import Training
 
-    before = os.environ.get(VARIABLE)
-    os.environ[VARIABLE] = kernel
-    try:
-        result = train(trial)
-    finally:
-        os.environ.pop(VARIABLE)
-        if before is not None:
-            os.environ[VARIABLE] = before
+    training = Training([trial])
+    training = Training.resume([replace(training.snapshot(), kernel=kernel)])
+    assert training.kernel == kernel
+    while not training.finished:
+        training.advance()
+    (result,) = training.results
     losses = [value for point in result.curve for value in (point.train_loss, point.validation_loss)]
     return [*losses, *result.test_accuracy.values()]
 
@@ -40,14 +38,19 @@ def measure(kernel: str, trial: Any) -> list[float]:
 def cases() -> dict[str, tuple[str, Any]]:
     """Return a kernel and a trial for each name, at a learning rate that makes steps visible.
 
-    They are every model on one task, every task with one model, and every model that has compiled kernels.
+    They are every model on one task, every task with one model, and every model that has compiled kernels, with each
+    version of them.
     """
     plain = {f"model/{name}": small_trial(name, learning_rate=1e-3) for name in MODELS}
     plain |= {f"task/{name}": small_trial("rnn", task=name, learning_rate=1e-3) for name in sorted(tasks.REGISTRY)}
     compiled = {f"compiled/{name}": plain[f"model/{name}"] for name in MODELS if models.REGISTRY[name].compiled_from}
-    return {name: (PLAIN, trial) for name, trial in plain.items()} | {
-        name: (COMPILED, trial) for name, trial in compiled.items()
+    later = {
+        f"{COMPILED_2}/{name}": plain[f"model/{name}"]
+        for name in MODELS
+        if models.REGISTRY[name].compiled_kernel == COMPILED_2
     }
+    kernels = {PLAIN: plain, COMPILED: compiled, COMPILED_2: later}
+    return {name: (kernel, trial) for kernel, trials in kernels.items() for name, trial in trials.items()}
 
 
 def revisions(trial: Any) -> dict[str, int]:

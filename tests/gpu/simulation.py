@@ -30,10 +30,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from orch.models.network import Network
+from orch.planning.across_cells import padded
 from orch.planning.pack_size import memory
 from orch.sweeps.trial import Trial, make_trial
 from orch.training import train
-from orch.training.evaluation import evaluate
 from orch.training.host_copy import HostCopy
 from orch.training.train import Snapshot, Training
 from tests.training.no_recorder import TheStepItself
@@ -130,18 +130,28 @@ class FakeDevice:
 
 def make_trials(model: str, task: str, size: int, settings: dict[str, Any]) -> list[Trial]:
     short = {"steps": 4, "eval_every": 3, "test_length": 20, "curve_lengths": (20,)}
-    return [
-        make_trial(task, model, modulus=5, init_seed=seed, data_seed=seed, **short, **settings) for seed in range(size)
-    ]
+    shared = {"modulus": 5} | short | settings
+    return [make_trial(task, model, init_seed=seed, data_seed=seed, **shared) for seed in range(size)]
 
 
 def train_pack(model: str, task: str, size: int, settings: dict[str, Any], static: bool = True) -> dict[str, Any]:
+    """Train a pack of trials on one task: see `train_trials`."""
+    return train_trials(make_trials(model, task, size, settings), static)
+
+
+def train_across_cells(model: str, cells: list[tuple[str, int]], size: int) -> dict[str, Any]:
+    """Train a pack of `size` trials on each of several tasks, given with their moduli: see `train_trials`."""
+    of_cells = [make_trials(model, task, size, {"modulus": modulus}) for task, modulus in cells]
+    return train_trials([trial for trials in of_cells for trial in trials])
+
+
+def train_trials(trials: list[Trial], static: bool = True) -> dict[str, Any]:
     """Train a pack from its initialisation to its results, and resume it once from snapshots.
 
-    It takes two steps, of which one is watched, then snapshots, a third step and a validation. There the first trial
-    stops and is tested, and the others are stacked anew and train to the end.
+    It takes two steps, of which one is watched, then snapshots, a third step and a validation. There the first trial of
+    each task stops and is tested, and the others are stacked anew and train to the end.
     """
-    trials = make_trials(model, task, size, settings)
+    size = len(trials)
     recorder = TheStepItself() if static else None
     with mock.patch.object(train, "find_recorder", return_value=recorder), FakeDevice() as device, Memory() as used:
         training = Training(trials, "cuda")
@@ -149,7 +159,7 @@ def train_pack(model: str, task: str, size: int, settings: dict[str, Any], stati
         with Watch() as watch:
             training._train_step()
         with Watch() as validation:
-            evaluate(training.network, training._sets.validation)
+            training.validation_scores()
         snapshots = [_on_host(training.snapshot(position)) for position in range(size)]
         reads_before = device.num_reads
         training.advance()
@@ -161,6 +171,11 @@ def train_pack(model: str, task: str, size: int, settings: dict[str, Any], stati
         resumed = Training.resume(snapshots, "cuda")
         resumed._train_step()
         devices = {str(tensor.device) for tensor in resumed.snapshot().parameters.values()}
+        own_shapes = all(
+            {name: tuple(tensor.shape) for name, tensor in each.parameters.items()}
+            == each.trial.model.shapes(each.trial.vocabulary)
+            for each in snapshots
+        )
     return {
         "kernels": sum(watch.kernels.values()),
         "validation_kernels": sum(validation.kernels.values()),
@@ -170,9 +185,10 @@ def train_pack(model: str, task: str, size: int, settings: dict[str, Any], stati
         "sizes": sizes,
         "num_results": len(training.results),
         "peak": peak,
-        "predicted": memory(trials[0], size, "cuda"),
+        "predicted": memory(padded(trials), size, "cuda"),
         "devices": sorted(devices),
         "resumed_at": resumed.step,
+        "own_shapes": own_shapes,
     }
 
 

@@ -55,6 +55,26 @@ def test_a_pack_takes_the_memory_that_the_planner_expects_validations_and_tests_
             assert found["predicted"] <= 2 * found["peak"] + 20e6 * size, size
 
 
+CELLS = [("modular_addition", 2), ("modular_addition", 5), ("dihedral", 4), ("modular_arithmetic", 3)]
+"""Four vocabularies and two numbers of tokens per input."""
+
+
+@pytest.mark.parametrize("model", [model for model in MODELS if models.REGISTRY[model].packs])
+def test_a_pack_across_cells_runs_on_the_device_and_no_step_waits_for_the_host(simulation, trained, model):
+    found = simulation.call("train_across_cells", model=model, cells=CELLS, size=2)
+    assert found["with_host"] == []
+    assert found["sizes"] == [8, 4], "the first trial of each task stops at the first validation"
+    assert found["num_results"] == 8
+    assert found["reads_at_validation"] <= 4 * 2 + 1 + 4 * 2, "the scores of each task, the losses, and those of tests"
+    assert found["devices"] == ["cuda:0"]
+    assert found["resumed_at"] == 3
+    assert found["own_shapes"]
+    assert found["peak"] <= found["predicted"]
+    # One operation serves all vocabularies: of the longest task, and a mask.
+    alone = trained(model, "modular_arithmetic", 8)
+    assert found["kernels"] <= alone["kernels"] + 2
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_trial_of_every_variant_takes_no_more_memory_than_the_planner_expects(trained, kind):
     model, settings = KINDS[kind]

@@ -13,11 +13,11 @@ from orch.models.compiled.activation import sigmoid
 from orch.models.compiled.jit import cache_folder, jit, source_digest
 from orch.models.compiled.token_table import OuterProducts
 from orch.models.kernel import COMPILED, PLAIN, choose_kernel
-from orch.models.network import Network, build
+from orch.models.network import Network, build, per_trial_loss
 from orch.tasks import REGISTRY
 from orch.tasks.sampling import Batch, Sampler
 from orch.training.adam import StackedAdam
-from orch.training.evaluation import evaluate, per_trial_loss
+from orch.training.evaluation import evaluate
 
 K, B = 3, 21
 TASK = REGISTRY["modular_addition"](modulus=5)
@@ -47,6 +47,10 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "factored, through the factors": ("factored", {"width": 21, "rank": 3}),
     "factored, multiplied out": ("factored", {"width": 8, "rank": 64}),
     **{f"{model}, width {width}": (model, {"width": width}) for model in ("rnn", "lstm") for width in (1, 13, 64, 144)},
+    "mamba, one layer": ("mamba", {"width": 40, "layers": 1}),
+    "mamba, three layers": ("mamba", {"width": 16, "layers": 3, "expansion": 3, "state_size": 5, "time_step_rank": 7}),
+    "mamba, filters of one position": ("mamba", {"width": 16, "kernel_size": 1}),
+    "mamba, filters longer than samples": ("mamba", {"width": 16, "layers": 2, "kernel_size": 9}),
 }
 LARGE = {"embedding_scale": 1.0, "init_scale": 0.5}
 """Initial parameters at which a state that is never divided does not vanish."""
@@ -136,7 +140,13 @@ def test_a_state_that_vanishes_has_the_finite_gradients_of_the_plain_twin(varian
 def test_a_large_vocabulary_has_the_gradients_of_the_plain_twin():
     task = REGISTRY["modular_addition"](modulus=50)
     assert task.num_readable > 16
-    for kind in ("32 blocks of 8", "rotation, width 22", "lstm, width 13", "factored, through the factors"):
+    for kind in (
+        "32 blocks of 8",
+        "rotation, width 22",
+        "lstm, width 13",
+        "factored, through the factors",
+        "mamba, one layer",
+    ):
         assert_same_gradients(network_of(kind, task), draw(task))
 
 
@@ -187,13 +197,14 @@ def test_the_sigmoid_is_exact_to_single_precision_and_keeps_nan():
 
 
 @pytest.mark.parametrize(
-    "kind", ["64 blocks of 2", "bilinear, width 24", "lstm, width 13", "factored, through the factors"]
+    "kind",
+    ["64 blocks of 2", "bilinear, width 24", "lstm, width 13", "factored, through the factors", "mamba, one layer"],
 )
 def test_a_diverged_trial_shows_in_its_loss(kind):
     network = network_of(kind)
     tokens, _, target = draw()
     with torch.no_grad():
-        network["embedding"][1].fill_(float("nan"))
+        network[network.names[0]][1].fill_(float("nan"))
     loss, _ = network.compiled_gradients(tokens, target)
     assert loss.isnan().tolist() == [False, True, False]
 

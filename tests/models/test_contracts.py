@@ -27,7 +27,7 @@ def draw(task, num_trials=1, num_samples=6):
 @pytest.mark.parametrize("task_name", sorted(tasks.REGISTRY))
 @every_model
 def test_logits_have_one_entry_per_trial_sample_and_token(name, task_name):
-    task = tasks.REGISTRY[task_name](modulus=3)
+    task = tasks.REGISTRY[task_name].at_modulus(3)
     network = make(name, task, seeds=(0, 1))
     tokens, end = draw(task, num_trials=2)
     logits = network(tokens, end)

@@ -218,7 +218,7 @@ def test_the_cuda_packages_are_called_as_documented_with_trials_as_groups_of_cha
 
 
 def test_our_own_scan_runs_on_the_cpu_compiled_or_plain(monkeypatch):
-    assert Config().kernel_name("cpu") == "compiled"
+    assert Config().kernel_name("cpu") == "compiled-2"
     monkeypatch.setenv("ORCH_KERNEL", "plain")
     assert Config().kernel_name("cpu") == "plain"
 
@@ -278,14 +278,14 @@ def test_without_the_cuda_packages_a_gpu_uses_our_scan(packages, monkeypatch):
 def test_the_cuda_packages_are_used_where_both_load(packages):
     packages(mamba_ssm="", causal_conv1d="causal_conv1d_fn = 'convolution'")
     assert Config().kernel_name("cuda") == "mamba_ssm"
-    assert Config().kernel_name("cpu") == "compiled"
+    assert Config().kernel_name("cpu") == "compiled-2"
 
 
 def test_a_cuda_package_built_for_another_torch_is_an_error_on_a_gpu_and_not_a_slow_path(packages):
     packages(mamba_ssm="raise ImportError('undefined symbol: _ZN3c104cuda9SetDeviceEi')", causal_conv1d="")
     with pytest.raises(BrokenPackage, match="cannot be loaded"):
         Config().kernel_name("cuda")
-    assert Config().kernel_name("cpu") == "compiled"
+    assert Config().kernel_name("cpu") == "compiled-2"
 
 
 def test_one_cuda_package_without_the_other_is_an_error_on_a_gpu(packages, monkeypatch):

@@ -33,3 +33,24 @@ def test_a_trial_that_two_requests_want_is_run_once():
     plans = [make_plan(["main"], "smoke", ["model=rnn"], None), make_plan(["main"], "smoke", ["modulus=2"], None)]
     todo = _to_do(plans)
     assert len(todo) < sum(len(plan.trials) for plan in plans)
+
+
+def test_on_a_gpu_packs_cross_cells_and_canaries_run_first_and_alone():
+    todo = _to_do([make_plan(["main"], "laptop", ["model=rnn,block_diagonal"], None)])
+    units = make_packs(todo.values(), "cuda")
+    kinds = {(planned.trial.model.name, planned.trial.task.name) for planned in todo.values()}
+    assert [len(unit.trials) for unit in units[: len(kinds)]] == [1] * len(kinds)
+    assert any(len({trial.task for trial in unit.trials}) > 1 for unit in units)
+    assert sorted(trial.id for unit in units for trial in unit.trials) == sorted(todo)
+    for unit in units:
+        assert len({trial.packable() for trial in unit.trials}) == 1
+
+
+def test_a_unit_across_cells_splits_into_neighbours():
+    todo = _to_do([make_plan(["main"], "laptop", ["model=rnn"], None)])
+    mixed = max(make_packs(todo.values(), "cuda"), key=lambda unit: len(unit.trials))
+    first, rest = mixed.split(4)
+    assert rest is not None
+    assert first.trials + rest.trials == mixed.trials
+    readable = [trial.vocabulary.readable for trial in mixed.trials]
+    assert readable == sorted(readable)

@@ -94,7 +94,7 @@ def test_a_trial_that_waits_for_its_learning_rate_matches_any_learning_rate():
         ("modle=bilinear", "there is no setting 'modle': did you mean 'model'?"),
         ("sead=1", "there is no setting 'sead': did you mean 'seed'?"),
         ("model=bilinaer", "there is no model 'bilinaer': did you mean 'bilinear'?"),
-        ("task=parity", "there is no task 'parity': there are: dihedral, "),
+        ("task=sorting", "there is no task 'sorting': there are: automaton, "),
         ("additive=inputs", "there is no additive 'inputs': did you mean 'input'?"),
         ("modulus=five", "modulus 'five' is not a whole number: write it like modulus=3"),
         ("modulus=2.5", "modulus '2.5' is not a whole number"),

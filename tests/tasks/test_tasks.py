@@ -14,7 +14,15 @@ from orch.tasks.state_machine import StateMachine, draw_table
 
 every_task = pytest.mark.parametrize(
     "task",
-    [task_type(modulus=modulus) for task_type in REGISTRY.values() for modulus in (2, 3, 5, 10, 25, 50)],
+    [
+        *dict.fromkeys(
+            task_type.at_modulus(modulus) for task_type in REGISTRY.values() for modulus in (2, 3, 5, 10, 25, 50)
+        ),
+        *(REGISTRY["group"](group=name) for name in ("S5", "S5:swaps", "A4xZ5:generators", "H3", "Q8")),
+        REGISTRY["automaton"](pattern="(ab)*"),
+        REGISTRY["automaton"](table="state,a,b,output\nx,y,x,0\ny,z,x,1\nz,x,z,0"),
+        REGISTRY["bracketed_arithmetic"](modulus=3, nesting=4),
+    ],
     ids=lambda task: f"{task.name}-{task.modulus}",
 )
 
@@ -78,7 +86,7 @@ def test_chance_is_one_over_the_number_of_targets_that_occur(task):
 
 @pytest.mark.parametrize("name", sorted(REGISTRY))
 def test_majority_is_the_share_of_the_commonest_answer(name):
-    task = REGISTRY[name](modulus=3)
+    task = REGISTRY[name].at_modulus(3)
     slots = [task.slots[position % len(task.slots)] for position in range(task.num_symbols_for(4))]
     answers = [task.fold(symbols) for symbols in itertools.product(*slots)]
     commonest = max(answers.count(answer) for answer in set(answers)) / len(answers)
@@ -107,6 +115,37 @@ def test_arithmetic_applies_operators_from_left_to_right():
         for operator, number in zip(words[1::2], words[2::2], strict=True):
             nested = f"({nested} {operator} {number})"
         assert task.fold(task.parse(" ".join(words))) == eval(nested) % 7
+
+
+def test_brackets_are_evaluated_as_python_does():
+    task, rng = REGISTRY["bracketed_arithmetic"](modulus=7, nesting=3), random.Random(0)
+    for _ in range(300):
+        words, depth = [str(rng.randrange(7))], 0
+        for _ in range(rng.randint(0, 12)):
+            operator = rng.choice(["+", "-", *["+(", "-("] * (depth < 3), *[")+", ")-"] * (depth > 0)])
+            depth += operator.endswith("(") - operator.startswith(")")
+            words += [operator, str(rng.randrange(7))]
+        assert task.fold(task.parse(" ".join(words))) == eval("".join(words) + ")" * depth) % 7
+
+
+def test_a_bracket_beyond_the_nesting_or_without_an_opening_is_void():
+    task = REGISTRY["bracketed_arithmetic"](modulus=10, nesting=1)
+    assert task.fold(task.parse("9 -( 3 -( 1 - 1")) == (9 - (3 - 1 - 1)) % 10
+    assert task.fold(task.parse("9 )- 3 )+ 1")) == 7
+    assert task.problems() == []
+    assert REGISTRY["bracketed_arithmetic"](nesting=9).problems() == ["nesting 9 is not possible: use 0 to 6"]
+
+
+def test_even_pairs_counts_neighbours_that_differ():
+    task = REGISTRY["even_pairs"]()
+    for symbols in itertools.product(range(2), repeat=8):
+        assert task.fold(symbols) == sum(a != b for a, b in itertools.pairwise(symbols)) % 2
+
+
+def test_flip_flop_remembers_the_last_value_that_was_written():
+    task = REGISTRY["flip_flop"](modulus=3)
+    for symbols in itertools.product(range(4), repeat=5):
+        assert task.fold(symbols) == next((each for each in reversed(symbols) if each < 3), 0)
 
 
 def test_state_machines_follow_their_table():

@@ -10,7 +10,6 @@ from torch.profiler import profile
 from orch import models
 from orch.planning.pack_size import stacks_exactly
 from orch.sweeps.trial import Trial
-from orch.training.evaluation import evaluate
 from orch.training.train import Training
 from tests.small import MODELS, small_trial
 
@@ -125,17 +124,18 @@ def test_a_pack_of_nine_needs_at_most_a_sixth_of_the_launches_of_nine_solo_runs(
 @pytest.mark.parametrize("model", ["rnn", "transformer"])
 def test_scores_do_not_depend_on_how_a_set_is_parted(model, monkeypatch):
     training = Training([small_trial(model, validation_samples=100, init_seed=seed) for seed in (0, 1)])
-    whole = evaluate(training.network, training._sets.validation)
+    whole = training.validation_scores()
     monkeypatch.setattr("orch.training.evaluation._STATES_IN_CACHE", 2 * 64)
     monkeypatch.setattr("orch.training.evaluation._TOKENS_IN_CACHE", 12 * 64)
-    assert evaluate(training.network, training._sets.validation) == whole
+    assert training.validation_scores() == whole
 
 
 def test_trials_that_leave_together_are_tested_on_sets_drawn_once(monkeypatch):
     training = Training(nine("rnn", steps=10))
     asked = []
-    draw = training._sets.of_length
-    monkeypatch.setattr(training._sets, "of_length", lambda length: asked.append(length) or draw(length))
+    (sets,) = training._sets.values()
+    draw = sets.of_length
+    monkeypatch.setattr(sets, "of_length", lambda length: asked.append(length) or draw(length))
     training.advance()
     assert training.finished
     assert len(training.results) == 9

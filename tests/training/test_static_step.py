@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from orch.core.errors import InvalidSettings
+from orch.models import vocabularies
 from orch.models.recurrence import batch_positions, blocks, token_lookup
 from orch.sweeps.trial import Trial
 from orch.training import capture, train
@@ -36,7 +37,7 @@ def record_with(monkeypatch: pytest.MonkeyPatch) -> Callable[[Recorder | None], 
 def as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """Use the models' code for GPUs, which asks the host for nothing."""
     monkeypatch.setenv("ORCH_KERNEL", "plain")
-    for module in (blocks, batch_positions, token_lookup):
+    for module in (blocks, batch_positions, token_lookup, vocabularies):
         monkeypatch.setattr(module, "on_host", lambda tensor: False)
 
 
@@ -81,6 +82,17 @@ def test_operations_recorded_once_and_replayed_200_times_give_the_numbers_of_ord
     model, record_with, as_on_a_gpu
 ):
     trials = [small_trial(model, **LONG, init_seed=seed, data_seed=seed) for seed in range(2)]
+    expected = run(trials)
+    record_with(recorder := Operations())
+    assert_equal(run(trials), expected)
+    assert recorder.num_recorded == 1
+
+
+@pytest.mark.thorough
+@every_model
+def test_a_pack_across_cells_is_recorded_once_and_replayed(model, record_with, as_on_a_gpu):
+    cells = (("modular_addition", 2), ("dihedral", 3), ("modular_arithmetic", 2))
+    trials = [small_trial(model, task, modulus=modulus, steps=20, eval_every=30) for task, modulus in cells]
     expected = run(trials)
     record_with(recorder := Operations())
     assert_equal(run(trials), expected)

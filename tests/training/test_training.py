@@ -12,7 +12,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from orch.core.errors import DamagedFile, InvalidSettings
-from orch.models.network import build
+from orch.models.network import build, per_trial_loss
 from orch.models.recurrence import batch_positions, blocks, token_lookup
 from orch.sweeps.result import StopReason
 from orch.tasks.sampling import Sampler, derive_seed
@@ -26,7 +26,7 @@ from orch.training.checkpoints import (
     snapshot_bytes,
 )
 from orch.training.data import STEPS_PER_BLOCK, FixedSet, training_data
-from orch.training.evaluation import EvaluationSets, per_trial_loss
+from orch.training.evaluation import EvaluationSets
 from orch.training.train import Training, train
 from tests.small import MODELS, small_trial
 
@@ -123,7 +123,7 @@ def test_a_finished_member_leaves_and_the_others_go_on_unchanged():
 
 
 def test_trials_that_differ_in_more_than_rate_and_seeds_do_not_share_a_pack():
-    with pytest.raises(InvalidSettings, match="may differ only in learning rate and seeds"):
+    with pytest.raises(InvalidSettings, match="may differ only in learning rate, seeds"):
         Training([small_trial("rnn"), small_trial("rnn", batch_size=32)])
 
 
@@ -289,6 +289,17 @@ def test_a_resumed_trial_goes_on_with_the_kernel_it_began_with(kernel, monkeypat
             each.advance()
     for name, tensor in whole.results[0].parameters.items():
         assert torch.equal(resumed.results[0].parameters[name], tensor), name
+
+
+def test_a_trial_that_began_with_an_earlier_compiled_kernel_goes_on_with_it(monkeypatch):
+    new = Training([small_trial("mamba")])
+    assert new.kernel == "compiled-2"
+    earlier = Training.resume([dataclasses.replace(new.snapshot(), kernel="compiled")])
+    monkeypatch.delattr("orch.models.compiled.mamba_step.loss_and_gradients")
+    earlier.advance(stop_at=2)
+    resumed = Training.resume([parse_snapshot(snapshot_bytes(earlier.snapshot()), "a checkpoint")])
+    assert resumed.kernel == "compiled"
+    resumed.advance()
 
 
 def test_a_checkpoint_from_before_there_were_kernels_is_a_plain_one(monkeypatch):

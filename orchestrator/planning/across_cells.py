@@ -1,0 +1,138 @@
+"""Packs of trials on several tasks and moduli: which trials can share a program, and which of them should. No torch.
+
+A pack makes its calls once for all trials, so cells with few trials gain by sharing one. But every trial of a pack is
+padded to the largest vocabulary, and each vocabulary adds calls on a CPU. So trials are sorted by vocabulary, and
+neighbours are joined where the time saved is worth it.
+"""
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from orch.planning.pack_size import PACES, WORTH_IT, memory, pace_of, pack_size, stacks_exactly, step_seconds
+from orch.planning.plan import PlannedTrial
+from orch.sweeps.trial import Trial
+from orch.tasks import Task
+
+CALLS_PER_VOCABULARY = 0.4e-3
+"""Seconds that one more vocabulary adds to a step on a CPU. Fits packs of 27 with one and with three, at width 16."""
+LARGEST_ON_A_CPU = 27
+CACHE = 2e6
+"""Bytes of states of a training batch beyond which packs of more than nine became slower on a CPU, as measured for
+blocks of two at widths 16, 32 and 64."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LargestTask(Task):
+    """A stand-in with as many tokens as any of several tasks, for estimates of what a padded trial takes."""
+
+    tasks: tuple[Task, ...] = ()
+
+    @property
+    def num_readable(self) -> int:
+        return max(task.num_readable for task in self.tasks)
+
+    @property
+    def vocabulary(self) -> int:
+        return max(task.vocabulary for task in self.tasks)
+
+    def num_tokens(self, num_inputs: int) -> int:
+        return max(task.num_tokens(num_inputs) for task in self.tasks)
+
+
+def padded(trials: Sequence[Trial]) -> Trial:
+    """Return a trial that takes what each of these trials takes in one pack."""
+    tasks = tuple(dict.fromkeys(trial.task for trial in trials))
+    return trials[0] if len(tasks) == 1 else replace(trials[0], task=LargestTask(tasks=tasks))
+
+
+def shared_program(trial: Trial, device: str) -> Hashable:
+    """Return what the trials of a pack have in common.
+
+    On a CPU it includes all that a trial's last bit depends on: the length of its sequences (padding would be read),
+    and the model's choices between ways to compute the same. On a GPU stacks round differently anyway.
+    """
+    common = trial.packable()
+    if not (device.startswith("cpu") and trial.model.crosses_cells):
+        return common
+    num_tokens = trial.task.num_tokens(trial.max_inputs)
+    choices = [trial.model.choices(trial.vocabulary, count * num_tokens) for count in sorted(trial.batch_sizes)]
+    return common, num_tokens, *choices
+
+
+def group_trials(planned: Iterable[PlannedTrial], device: str, most: int | None = None) -> list[list[PlannedTrial]]:
+    """Group trials into packs of at most `most`, or of the size that the planner chooses."""
+    programs: dict[Hashable, list[PlannedTrial]] = {}
+    for each in planned:
+        programs.setdefault(shared_program(each.trial, device), []).append(each)
+    return [pack for alike in programs.values() for pack in _packs(alike, device, most)]
+
+
+def _packs(alike: list[PlannedTrial], device: str, most: int | None) -> list[list[PlannedTrial]]:
+    """Pack trials that could share one program: each cell by itself, or across cells if that is clearly faster."""
+    cells: dict[Trial, list[PlannedTrial]] = {}
+    for each in alike:
+        cells.setdefault(each.trial.stackable(), []).append(each)
+    apart = []
+    for members in cells.values():
+        size = pack_size(members[0].trial, len(members), device, most, members[0].probed)
+        apart += [members[start : start + size] for start in range(0, len(members), size)]
+    first = alike[0].trial
+    if len(cells) == 1 or not (first.model.packs if pace_of(first, device) is PACES["gpu"] else stacks_exactly(first)):
+        return apart
+    ordered = [each for cell in sorted(cells, key=_order) for each in cells[cell]]
+    across = _cheapest_cuts(ordered, device, most or _largest_across(first, device))
+    taken = [sum(_seconds([each.trial for each in pack], device) for pack in packs) for packs in (apart, across)]
+    return across if taken[0] >= WORTH_IT * taken[1] else apart
+
+
+def _order(cell: Trial) -> tuple[int, ...]:
+    """Sort cells so that neighbours need little padding."""
+    return cell.task.num_tokens(cell.max_inputs), cell.vocabulary.readable, cell.vocabulary.size
+
+
+def _largest_across(trial: Trial, device: str) -> int:
+    pace = pace_of(trial, device)
+    if pace is PACES["gpu"]:
+        return pace.largest_pack
+    states = 4 * trial.batch_size * trial.task.num_tokens(trial.max_inputs) * trial.model.width
+    return max(pace.largest_pack, min(LARGEST_ON_A_CPU, int(CACHE / states)))
+
+
+def _seconds(trials: Sequence[Trial], device: str) -> float:
+    """Predict the seconds of a training step of a pack."""
+    num_vocabularies = len({trial.vocabulary for trial in trials})
+    calls = CALLS_PER_VOCABULARY * (num_vocabularies - 1) if device.startswith("cpu") else 0.0
+    return calls + step_seconds(padded(trials), len(trials), device)
+
+
+def _cheapest_cuts(ordered: list[PlannedTrial], device: str, most: int) -> list[list[PlannedTrial]]:
+    """Cut a list of trials into packs that take the least time in all, and of those into packs of even size."""
+    trials = [each.trial for each in ordered]
+    limit = pace_of(trials[0], device).memory
+    cells = {task: number for number, task in enumerate(dict.fromkeys(trial.task for trial in trials))}
+    cell_of = [cells[trial.task] for trial in trials]
+    known: dict[tuple[int, int, int], float] = {}
+
+    def seconds(start: int, stop: int) -> float:
+        pack = trials[start:stop]
+        key = cell_of[start], cell_of[stop - 1], len(pack)
+        if key not in known:
+            fits = len(pack) == 1 or memory(padded(pack), len(pack), device) <= limit
+            known[key] = _seconds(pack, device) if fits else float("inf")
+        return known[key]
+
+    best: list[tuple[float, int, int]] = [(0.0, 0, 0)]
+    """By number of trials: the least seconds, the sum of the squares of the sizes, and where the last pack begins."""
+    for stop in range(1, len(trials) + 1):
+        best.append(
+            min(
+                (round(best[start][0] + seconds(start, stop), 9), best[start][1] + (stop - start) ** 2, start)
+                for start in range(max(0, stop - most), stop)
+            )
+        )
+    packs, stop = [], len(trials)
+    while stop:
+        start = best[stop][2]
+        packs.append(ordered[start:stop])
+        stop = start
+    return packs[::-1]
