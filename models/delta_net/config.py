@@ -63,6 +63,7 @@ class DeltaConfig(ResidualConfig):
 class Config(DeltaConfig):
     name = "delta_net"
     revision = 1
+    packs_across_cells = True
     compiled_from = 1
     about = "delta rule: one generalised Householder reflection a token"
     title = "DeltaNet"

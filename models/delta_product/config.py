@@ -11,6 +11,7 @@ from orch.models.look import DASHED, Look
 class Config(DeltaConfig):
     name = "delta_product"
     revision = 1
+    packs_across_cells = True
     compiled_from = 1
     about = "delta rule: a product of several Householder reflections a token"
     title = "DeltaProduct"

@@ -10,6 +10,7 @@ from orch.models.look import DASHED, Look
 class Config(DeltaConfig):
     name = "gated_delta_net"
     revision = 1
+    packs_across_cells = True
     compiled_from = 1
     about = "delta rule with a state that decays"
     title = "Gated DeltaNet"

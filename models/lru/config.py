@@ -13,6 +13,7 @@ from orch.models.residual.config import ResidualConfig
 class Config(ResidualConfig):
     name = "lru"
     revision = 1
+    packs_across_cells = True
     about = "complex diagonal transitions that do not depend on the input"
     title = "LRU"
     variant_titles = {"1": "LRU (1 layer)", "": "LRU ({} layers)"}

@@ -4,12 +4,14 @@ from dataclasses import dataclass
 
 from orch.models.config import ModelConfig, Shape, Vocabulary
 from orch.models.look import DASHED, Look
+from orch.models.residual.config import table_choices
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Config(ModelConfig):
     name = "mi_rnn"
     revision = 1
+    packs_across_cells = True
     about = "h' = tanh(α W x U h + β₁ U h + β₂ W x + b): multiplicative integration"
     title = "MI-RNN"
     looks = {"": Look("#E6AB02", "X", DASHED)}
@@ -28,6 +30,9 @@ class Config(ModelConfig):
             "head.weight": (V, H),
             "head.bias": (V,),
         }
+
+    def choices(self, vocabulary: Vocabulary, num_positions: int) -> tuple[bool, ...]:
+        return table_choices(vocabulary)
 
     def forward_flops(self, vocabulary: Vocabulary, num_samples: int, num_tokens: int) -> int:
         H = self.width

@@ -15,7 +15,7 @@ from orch.models.config import Vocabulary
 from orch.models.mi_rnn.config import Config
 from orch.models.network import Network as StackedNetwork
 from orch.models.network import State, normal, uniform
-from orch.models.residual.network import at_end
+from orch.models.residual.network import at_end, pad_rows
 
 INITIAL_SCALES = {"product_scale": 1.0, "recurrent_scale": 0.5, "input_scale": 0.5, "bias": 0.0}
 """α, β₁, β₂ and b at first, of which the paper tries several."""
@@ -39,8 +39,8 @@ class Network(StackedNetwork):
         K, B, _ = tokens_KBT.shape
         # Padding has no embedding. Any token will do, because no state that is read has seen what follows [EOI].
         readable_KTB = tokens_KBT.mT.clamp(max=self.vocabulary.readable - 1)
-        first_row_K = torch.arange(K, device=tokens_KBT.device) * self.vocabulary.size
-        input_KVH = torch.bmm(self["embedding"], self["input"].mT)
+        input_KVH = torch.bmm(pad_rows(self["embedding"]), self["input"].mT)
+        first_row_K = torch.arange(K, device=tokens_KBT.device) * input_KVH.shape[1]
         factor_KVH = input_KVH * self["product_scale"][:, None] + self["recurrent_scale"][:, None]
         additive_KVH = input_KVH * self["input_scale"][:, None] + self["bias"][:, None]
         table_NG = torch.cat([factor_KVH, additive_KVH], dim=-1).flatten(0, 1)

@@ -12,6 +12,7 @@ from orch.models.residual.config import ResidualConfig
 class Config(ResidualConfig):
     name = "mlstm"
     revision = 1
+    packs_across_cells = True
     about = "xLSTM's matrix memory: exponential gates, no recurrent weights"
     title = "mLSTM"
     variant_titles = {"1": "mLSTM (1 layer)", "": "mLSTM ({} layers)"}

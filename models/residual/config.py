@@ -6,6 +6,14 @@ from typing import ClassVar
 from orch.core.settings import setting
 from orch.models.config import LayeredConfig, Shape, Vocabulary
 
+TABLE_ROWS = 32
+"""Tables of tokens are padded to a multiple of so many rows: as many as a CPU computes a function of at once."""
+
+
+def table_choices(vocabulary: Vocabulary) -> tuple[bool, ...]:
+    """Return the size of a padded table, as a choice between products that round differently."""
+    return tuple(vocabulary.size > TABLE_ROWS * multiple for multiple in range(1, 9))
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ResidualConfig(LayeredConfig):
@@ -52,6 +60,9 @@ class ResidualConfig(LayeredConfig):
         # The perceptron of the last block is computed only at [EOI].
         positions = num_samples * num_tokens
         return positions * (mixers + (self.layers - 1) * mlp) + num_samples * (mlp + 2 * self.width * vocabulary.size)
+
+    def choices(self, vocabulary: Vocabulary, num_positions: int) -> tuple[bool, ...]:
+        return table_choices(vocabulary)
 
     def sequential_positions(self, num_tokens: int) -> int:
         return 2 * self.layers

@@ -19,15 +19,12 @@ from orch.models.autograd import apply_function
 from orch.models.config import Vocabulary
 from orch.models.kernel import COMPILED
 from orch.models.network import Network, State, normal, uniform
-from orch.models.residual.config import ResidualConfig
+from orch.models.residual.config import TABLE_ROWS, ResidualConfig
 
 if TYPE_CHECKING:
     from orch.models.compiled.token_table import Gradient
 
 NORM_EPSILON = 1e-5
-REGISTERS = 32
-"""Numbers that a CPU computes a function of at once. Those left over at the end of all trials are rounded otherwise, so
-that a trial's vector is padded to a multiple of this."""
 LARGE_PRODUCT = 1 << 20
 """Multiplications of one trial from which compiled kernels use oneDNN, trial by trial."""
 
@@ -87,8 +84,7 @@ class ResidualNetwork(Network):
         """Return losses and gradients. Only the recurrence is compiled; the rest is a few large products."""
         end_KB = (tokens_KBT < self.vocabulary.readable).sum(2) - 1
         logits_KBV = self(tokens_KBT, end_KB)
-        loss_N = F.cross_entropy(logits_KBV.flatten(0, 1), target_KB.flatten(), reduction="none")
-        loss_K = loss_N.view_as(target_KB).mean(1)
+        loss_K = self.losses(logits_KBV, target_KB).mean(1)
         gradients = torch.autograd.grad(loss_K.sum(), [self[name] for name in self.names])
         return loss_K, dict(zip(self.names, gradients, strict=True))
 
@@ -126,13 +122,17 @@ def at_end(x_KTBH: Tensor, end_KB: Tensor) -> Tensor:
 
 
 def pad_rows(table_KRH: Tensor) -> Tensor:
-    """Append rows of zeros, so that functions of a table's entries are the same alone and in a stack."""
-    return F.pad(table_KRH, (0, 0, 0, -table_KRH.shape[1] % REGISTERS))
+    """Append rows of zeros, so that functions of a table's entries are the same alone and in a stack.
+
+    A CPU computes a function of many numbers at once, and those left over at the end of all trials one by one, with
+    other rounding.
+    """
+    return F.pad(table_KRH, (0, 0, 0, -table_KRH.shape[1] % TABLE_ROWS))
 
 
 def by_entry(function: Callable[[Tensor], Tensor], x_KI: Tensor) -> Tensor:
     """Apply a function to every entry of each trial's vector, with the same result alone and in a stack."""
-    return function(F.pad(x_KI, (0, -x_KI.shape[1] % REGISTERS)))[:, : x_KI.shape[1]]
+    return function(F.pad(x_KI, (0, -x_KI.shape[1] % TABLE_ROWS)))[:, : x_KI.shape[1]]
 
 
 def head_norm(x_KPH: Tensor, heads: int, weight_KH: Tensor) -> Tensor:

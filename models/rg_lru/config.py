@@ -12,6 +12,7 @@ from orch.models.residual.config import ResidualConfig
 class Config(ResidualConfig):
     name = "rg_lru"
     revision = 1
+    packs_across_cells = True
     about = "gated linear recurrence: positive diagonal transitions"
     title = "RG-LRU"
     variant_titles = {"1": "RG-LRU (1 layer)", "": "RG-LRU ({} layers)"}

@@ -11,6 +11,7 @@ from orch.models.look import Look
 class Config(ModelConfig):
     name = "sd_ssm"
     revision = 1
+    packs_across_cells = True
     about = "selective dense state space: a convex combination of transition matrices"
     title = "SD-SSM"
     family = "Bilinear models"

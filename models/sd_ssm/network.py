@@ -40,20 +40,21 @@ class Network(StackedNetwork):
 
     def forward(self, tokens_KBT: Tensor, end_KB: Tensor) -> Tensor:
         x_KRD = self["embedding"][:, : self.vocabulary.readable]
-        additive_KRH = torch.bmm(x_KRD, self["input"].mT)
+        by_token = self.vocabularies.by_token
+        additive_KRH = by_token(torch.bmm, x_KRD, self["input"].mT)
         h0_KH = x_KRD.new_zeros(len(x_KRD), self.config.width)
         normalisation = Normalisation("none", self.config.width)
-        table_KRbbn = self.transitions(x_KRD)[..., None]
-        h_KBH = block_scan(table_KRbbn, tokens_KBT, h0_KH, normalisation, additive_KRH)
+        table_KRHH = by_token(self.transitions, x_KRD, self["selection"], self["selection_bias"], self["dictionary"])
+        h_KBH = block_scan(table_KRHH[..., None], tokens_KBT, h0_KH, normalisation, additive_KRH)
         normed_KBH = F.layer_norm(h_KBH, h_KBH.shape[-1:], eps=NORM_EPSILON)
         return self.head(torch.addcmul(self["norm.bias"][:, None], normed_KBH, self["norm.weight"][:, None]))
 
-    def transitions(self, x_KRD: Tensor) -> Tensor:
+    def transitions(self, x_KRD: Tensor, selection_KmD: Tensor, bias_Km: Tensor, dictionary_KmHH: Tensor) -> Tensor:
         """Return the transition of every token that can be read: (K, R, H, H)."""
         H, p = self.config.width, self.config.norm_order
-        score_KRm = torch.bmm(pad_rows(x_KRD), self["selection"].mT) + self["selection_bias"][:, None]
+        score_KRm = torch.bmm(pad_rows(x_KRD), selection_KmD.mT) + bias_Km[:, None]
         share_KRm = score_KRm.softmax(-1)[:, : x_KRD.shape[1]]
-        A_KRHH = torch.bmm(share_KRm, self["dictionary"].flatten(2)).view(*x_KRD.shape[:2], H, H)
+        A_KRHH = torch.bmm(share_KRm, dictionary_KmHH.flatten(2)).view(*x_KRD.shape[:2], H, H)
         powers_KRHH = by_entry(lambda x: x.pow(p), A_KRHH.abs().clamp(min=SMALLEST_NORM).flatten(1)).view_as(A_KRHH)
         size_KR1H = by_entry(lambda x: x.pow(1 / p), powers_KRHH.sum(2).flatten(1)).view(*x_KRD.shape[:2], 1, H)
         return A_KRHH / size_KR1H

@@ -12,6 +12,7 @@ from orch.models.residual.config import ResidualConfig
 class Config(ResidualConfig):
     name = "slstm"
     revision = 1
+    packs_across_cells = True
     about = "xLSTM's scalar memory: exponential gates and recurrent weights"
     title = "sLSTM"
     variant_titles = {"1": "sLSTM (1 layer)", "": "sLSTM ({} layers)"}

@@ -11,6 +11,7 @@ from orch.models.residual.config import ResidualConfig
 class Config(ResidualConfig):
     name = "unitary_diagonal"
     revision = 1
+    packs_across_cells = True
     about = "complex diagonal transitions of modulus 1, whose phases depend on the input"
     title = "Unitary diagonal"
     variant_titles = {"1": "Unitary diagonal (1 layer)", "": "Unitary diagonal ({} layers)"}
