@@ -74,15 +74,16 @@ def make_bills(plan: Plan, launcher: Launcher) -> list[Bill]:
     """Estimate the bill for one worker and for as many as the file allows.
 
     The list is empty if the file does not describe the workers or nothing is left to do. Trials that wait for the
-    results of others are included. The longest trial is a lower bound, however many workers there are.
+    results of others are included. The longest pack is a lower bound, however many workers there are.
     """
     devices = devices_per_worker(launcher)
-    seconds = [planned.seconds for planned in plan.trials if planned.seconds]
+    planned = [each for each in plan.trials if each.seconds]
+    seconds = [each.seconds for each in planned]
     if not devices or not seconds:
         return []
     bills = []
     for num_workers in sorted({1, max(1, launcher.max_workers or 1)}):
-        hours = max(sum(seconds) / (num_workers * devices), max(seconds)) / 3600
+        hours = max(sum(seconds) / (num_workers * devices), max(each.seconds * each.pack for each in planned)) / 3600
         cost = hourly_cost(launcher, num_workers)
         low, high = (None, None) if cost is None else (cost.low * hours, cost.high * hours)
         bills.append(Bill(num_workers=num_workers, hours=hours, low=low, high=high))
@@ -92,7 +93,8 @@ def make_bills(plan: Plan, launcher: Launcher) -> list[Bill]:
 def assumptions(plan: Plan, bills: Sequence[Bill]) -> str:
     """State the assumptions behind the bills in one line."""
     one = "core" if plan.device == CPU else "GPU"
-    parts = [f"one trial after another on each {one} (packs do better), all workers up from first to last"]
+    in_packs = any(planned.pack > 1 for planned in plan.trials)
+    parts = [f"one {'pack' if in_packs else 'trial'} after another on each {one}, all workers up from first to last"]
     if plan.num_waiting:
         parts.append("trials that wait included")
     if any(bill.low is not None for bill in bills):

@@ -13,10 +13,13 @@ from orch.core.errors import InvalidSettings
 from orch.core.settings import setting
 from orch.models.kernel import COMPILED, PLAIN, choose_kernel
 from orch.models.look import Look
+from orch.models.step_costs import TRITON, Launches
 
 if TYPE_CHECKING:
     from orch.models.network import Network
 
+ELEMENTWISE = 4
+"""Largest block that plain kernels multiply entry by entry."""
 ADDITIVE = ("none", "constant", "input", "input+constant")
 NORMALISATIONS = ("none", "unit", "rms", "block", "unit-final", "rms-final", "block-final")
 
@@ -71,6 +74,8 @@ class ModelConfig:
     """Settings other than the width that make a trial small enough for tests and `orch doctor`."""
     own_learning_rates: ClassVar[Mapping[str, tuple[float, ...]]] = {}
     """Learning rates by name of scale, in place of the scale's default."""
+    launches: ClassVar[Mapping[str, Launches]] = {PLAIN: Launches(40, per_position=13)}
+    """What a training step starts, by name of the kernel."""
 
     @classmethod
     def title_of(cls, variant: str = "") -> str:
@@ -158,11 +163,36 @@ class ModelConfig:
         return (vocabulary.readable > MOST_TOKENS_IN_ONE_PASS,)
 
     def sequential_positions(self, num_tokens: int) -> int:
-        """Number of positions of a recurrence that take as many calls as this model, for estimates.
+        """Number of positions that a model reads one after the other, for estimates.
 
-        A recurrence goes through its tokens one by one. A model that reads all of them at once makes few calls.
+        A recurrence goes through all its tokens. A model that reads them at once makes as many calls as at a few.
         """
         return num_tokens
+
+    def launches_of(self, kernel: str, vocabulary: Vocabulary, num_positions: int) -> Launches:
+        """What a training step on a batch of `num_positions` in all starts: by default, what `launches` says."""
+        return self.launches.get(kernel.partition("-")[0], self.launches[PLAIN])  # without its version
+
+    @property
+    def passes(self) -> int:
+        """Number of forward passes that take as long as the forward and backward pass of a training step."""
+        return 3
+
+    def num_launches(self, vocabulary: Vocabulary, num_samples: int, num_tokens: int, kernel: str) -> float:
+        """Number of kernels that a training step starts: see `Launches`."""
+        launches = self.launches_of(kernel, vocabulary, num_samples * num_tokens)
+        num_layers = getattr(self, "layers", 0)
+        return launches.count(self.sequential_positions(num_tokens), vocabulary.readable, num_layers)
+
+    def num_entries(self, vocabulary: Vocabulary, num_samples: int, num_tokens: int, kernel: str) -> float:
+        """Numbers at all positions that a CPU writes in a training step: states, gates and the like, for estimates."""
+        return num_samples * num_tokens * self.width
+
+    def moved_numbers(
+        self, vocabulary: Vocabulary, num_samples: int, num_tokens: int, kernel: str, training: bool
+    ) -> float:
+        """Numbers at all positions that a GPU's kernels read and write, beside the passes over the parameters."""
+        return num_samples * num_tokens * self.width * (40 if training else 10)
 
     def working_memory(self, vocabulary: Vocabulary, num_samples: int, num_tokens: int, training: bool) -> int:
         """Most numbers, beside the parameters, that a GPU holds while it reads so many sequences, for sizes of packs.
@@ -255,6 +285,43 @@ class BilinearFamilyConfig(ModelConfig):
         head = 2 * num_samples * self.width * vocabulary.size
         return self.recurrence_flops(vocabulary.readable, num_samples * num_tokens) + head
 
+    @property
+    def passes(self) -> int:
+        return 1 if self.frozen else 3
+
+    def num_launches(self, vocabulary: Vocabulary, num_samples: int, num_tokens: int, kernel: str) -> float:
+        found = ModelConfig.num_launches(self, vocabulary, num_samples, num_tokens, kernel)
+        if kernel == TRITON:
+            found += {"none": 0, "constant": 3, "input": 6, "input+constant": 8}.get(self.additive, 0)
+            return 0.65 * found if self.frozen else found  # without a backward pass
+        if kernel != PLAIN:
+            return found
+        kind, _, final = self.train_normalisation.partition("-")
+        at_each = {"none": -7, "unit": -2}.get(kind, 0) if not final else -7
+        added = {"none": 0, "constant": 10, "input": 14, "input+constant": 16}.get(self.additive, 0)
+        if self.additive != "none":
+            at_each += 2
+        found += at_each * num_tokens + added + (19 if final else 0)
+        return 0.42 * found if self.frozen else found
+
+    def moved_numbers(
+        self, vocabulary: Vocabulary, num_samples: int, num_tokens: int, kernel: str, training: bool
+    ) -> float:
+        num_positions = num_samples * num_tokens
+        transition = self.transition_size(vocabulary.readable, num_positions)
+        training = training and not self.frozen
+        if kernel != PLAIN:
+            # Samples that read the same token share its transition.
+            tables = vocabulary.readable * transition * num_tokens * (2 if training else 1)
+            return num_positions * self.width * (10 if training else 3) + tables
+        # Plain kernels look a transition up for each sample and position. For large blocks they sum gradients by token.
+        if not training:
+            return num_positions * (5 * self.width + 2 * transition)
+        if transition <= ELEMENTWISE * self.width:
+            return num_positions * (15.5 * self.width + 10.5 * transition)
+        sums = vocabulary.readable * (4.4 * num_positions * self.width + 31 * transition)
+        return num_positions * (15.5 * self.width + 4.4 * transition) + sums
+
     def problems(self) -> list[str]:
         found = ModelConfig.problems(self)
         if self.additive not in ADDITIVE:
@@ -297,6 +364,18 @@ class TokenRNNConfig(ModelConfig):
         H, G = self.width, self.num_gates * self.width
         per_token_table, recurrence = 2 * vocabulary.readable * G * H, 2 * num_samples * num_tokens * G * H
         return per_token_table + recurrence + 2 * num_samples * H * vocabulary.size
+
+    def num_entries(self, vocabulary: Vocabulary, num_samples: int, num_tokens: int, kernel: str) -> float:
+        return num_samples * num_tokens * self.width * (self.num_gates + (0.3 if kernel == PLAIN else 1))
+
+    def moved_numbers(
+        self, vocabulary: Vocabulary, num_samples: int, num_tokens: int, kernel: str, training: bool
+    ) -> float:
+        if kernel == PLAIN:
+            per_position = 7.5 + 41 * self.num_gates if training else 1 + 10.7 * self.num_gates
+        else:
+            per_position = 6 + 17 * self.num_gates if training else 0.4 + 4.8 * self.num_gates
+        return num_samples * num_tokens * self.width * per_position
 
     def working_memory(self, vocabulary: Vocabulary, num_samples: int, num_tokens: int, training: bool) -> int:
         num_positions = num_samples * num_tokens

@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 
 from orch.models.config import BilinearFamilyConfig, Shape
+from orch.models.kernel import COMPILED, PLAIN
 from orch.models.look import Look
+from orch.models.step_costs import TRITON, Launches
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -15,6 +17,11 @@ class Config(BilinearFamilyConfig):
     about = "h' = A(x) h, with A(x) any matrix linear in the input"
     title = "Bilinear"
     looks = {"": Look("#000000", "o")}
+    launches = {
+        PLAIN: Launches(30, per_position=13, per_token=3),
+        COMPILED: Launches(11, for_each_trial=True),
+        TRITON: Launches(25, per_position=2),
+    }
 
     def recurrence_shapes(self) -> dict[str, Shape]:
         return {"transition": (self.width, self.width, self.width)}

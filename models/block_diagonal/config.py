@@ -3,8 +3,13 @@
 from dataclasses import dataclass
 
 from orch.core.settings import setting
-from orch.models.config import BilinearFamilyConfig, Shape
+from orch.models.config import ELEMENTWISE, BilinearFamilyConfig, Shape, Vocabulary
+from orch.models.kernel import COMPILED, PLAIN
 from orch.models.look import DASH_DOT, DASHED, DOTTED, Look
+from orch.models.step_costs import TRITON, Launches
+
+ONE_LAUNCH = 8
+"""Largest block that a kernel for GPUs applies at all positions in one launch."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -23,6 +28,11 @@ class Config(BilinearFamilyConfig):
         "": Look("#A34700", "^"),
     }
     small_settings = {"block_size": 2}
+    launches = {
+        PLAIN: Launches(36, per_position=13, per_token=3),
+        COMPILED: Launches(11, for_each_trial=True),
+        TRITON: Launches(25, per_position=2),
+    }
 
     block_size: int = setting(8, "size of the diagonal blocks; 1 is the real diagonal")
 
@@ -43,6 +53,17 @@ class Config(BilinearFamilyConfig):
 
     def recurrence_flops(self, readable: int, num_positions: int) -> int:
         return 2 * self.width * self.block_size * (readable * self.width + num_positions)
+
+    def launches_of(self, kernel: str, vocabulary: Vocabulary, num_positions: int) -> Launches:
+        if kernel == PLAIN and self.block_size <= ELEMENTWISE:
+            return Launches(31, per_position=12) if self.block_size == 1 else Launches(14, per_position=16)
+        if kernel == TRITON and self.block_size <= ONE_LAUNCH:
+            return Launches(25)
+        return BilinearFamilyConfig.launches_of(self, kernel, vocabulary, num_positions)
+
+    def num_entries(self, vocabulary: Vocabulary, num_samples: int, num_tokens: int, kernel: str) -> float:
+        per_component = 1 + 0.5 * self.block_size if self.block_size <= ELEMENTWISE else 3
+        return num_samples * num_tokens * self.width * per_component
 
     def problems(self) -> list[str]:
         found = BilinearFamilyConfig.problems(self)

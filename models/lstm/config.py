@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 
 from orch.models.config import TokenRNNConfig
+from orch.models.kernel import COMPILED, PLAIN
 from orch.models.look import Look
+from orch.models.step_costs import TRITON, Launches
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -16,3 +18,8 @@ class Config(TokenRNNConfig):
     about = "gated recurrence, torch.nn.LSTM's parameters"
     title = "LSTM"
     looks = {"": Look("#CC79A7", "P")}
+    launches = {
+        PLAIN: Launches(46, per_position=28),
+        COMPILED: Launches(11, per_position=2, for_each_trial=True),
+        TRITON: Launches(29, per_position=4),
+    }

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 from orch.core.settings import setting
 from orch.models.config import LayeredConfig, Shape, Vocabulary
-from orch.models.kernel import COMPILED_2
+from orch.models.kernel import COMPILED, COMPILED_2, PLAIN
 from orch.models.look import DASHED, DOTTED, Look
+from orch.models.step_costs import TRITON, Launches
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,6 +27,11 @@ class Config(LayeredConfig):
     compiled_kernel = COMPILED_2  # of `compiled`, only the scan is machine code
     small_settings = {"layers": 2}
     own_learning_rates = {"laptop": (1e-3,)}
+    launches = {
+        PLAIN: Launches(60, per_layer=146, per_position=10),
+        COMPILED: Launches(60, per_layer=100),
+        TRITON: Launches(36, per_layer=26),
+    }
 
     expansion: int = setting(2, "inner width as a multiple of the width")
     state_size: int = setting(16, "states per inner channel")
@@ -66,12 +72,25 @@ class Config(LayeredConfig):
 
     def forward_flops(self, vocabulary: Vocabulary, num_samples: int, num_tokens: int) -> int:
         H, I, N, rank = self.width, self.inner, self.state_size, self.time_step_rank  # noqa: E741
-        matmuls = H * 2 * I + I * (rank + 2 * N) + rank * I + I * H
-        per_position = 2 * (self.layers * (matmuls + I * self.kernel_size + 4 * I * N) + H * vocabulary.size)
-        return num_samples * num_tokens * per_position
+        inputs = H * I + I * (rank + 2 * N) + rank * I + I * self.kernel_size + 4 * I * N
+        # The last layer has its gate and its output only at [EOI], and so has the head.
+        at_end = 2 * I * H
+        num_positions = num_samples * num_tokens
+        head = 2 * num_samples * (at_end + H * vocabulary.size)
+        return 2 * num_positions * (self.layers * inputs + (self.layers - 1) * at_end) + head
 
     def sequential_positions(self, num_tokens: int) -> int:
         return num_tokens * self.layers
+
+    def num_entries(self, vocabulary: Vocabulary, num_samples: int, num_tokens: int, kernel: str) -> float:
+        return num_samples * num_tokens * self.layers * self.inner * (1.3 * self.state_size + 4)
+
+    def moved_numbers(
+        self, vocabulary: Vocabulary, num_samples: int, num_tokens: int, kernel: str, training: bool
+    ) -> float:
+        # Plain kernels move all states; others keep them, and move what goes in and comes out.
+        states = self.state_size if kernel == PLAIN else 1.4
+        return num_samples * num_tokens * self.layers * self.inner * states * (43 if training else 11)
 
     def working_memory(self, vocabulary: Vocabulary, num_samples: int, num_tokens: int, training: bool) -> int:
         num_positions = num_samples * num_tokens

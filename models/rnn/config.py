@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 
 from orch.models.config import TokenRNNConfig
+from orch.models.kernel import COMPILED, PLAIN
 from orch.models.look import DASHED, Look
+from orch.models.step_costs import TRITON, Launches
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -16,3 +18,8 @@ class Config(TokenRNNConfig):
     about = "h' = tanh(W x + U h + b), torch.nn.RNN's parameters"
     title = "RNN"
     looks = {"": Look("#E69F00", "X", DASHED, filled=False)}
+    launches = {
+        PLAIN: Launches(41, per_position=13),
+        COMPILED: Launches(11, per_position=2, for_each_trial=True),
+        TRITON: Launches(29, per_position=4),
+    }

@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass
 
-from orch.models.config import BilinearFamilyConfig, Shape
+from orch.models.config import BilinearFamilyConfig, Shape, Vocabulary
+from orch.models.kernel import COMPILED, PLAIN
 from orch.models.look import Look
+from orch.models.step_costs import TRITON, Launches
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -16,6 +18,11 @@ class Config(BilinearFamilyConfig):
     title = "Rotation"
     looks = {"": Look("#009E73", "D")}
     own_learning_rates = {"laptop": (3e-3, 1e-3)}
+    launches = {
+        PLAIN: Launches(27, per_position=16),
+        COMPILED: Launches(11, for_each_trial=True),
+        TRITON: Launches(27),
+    }
 
     @property
     def state_block(self) -> int:
@@ -30,6 +37,9 @@ class Config(BilinearFamilyConfig):
 
     def recurrence_flops(self, readable: int, num_positions: int) -> int:
         return self.width * (readable * self.width + 4 * num_positions)
+
+    def num_entries(self, vocabulary: Vocabulary, num_samples: int, num_tokens: int, kernel: str) -> float:
+        return 2 * num_samples * num_tokens * self.width
 
     def problems(self) -> list[str]:
         found = BilinearFamilyConfig.problems(self)

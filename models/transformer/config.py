@@ -4,7 +4,9 @@ from dataclasses import dataclass
 
 from orch.core.settings import setting
 from orch.models.config import LayeredConfig, Shape, Vocabulary
+from orch.models.kernel import PLAIN
 from orch.models.look import DASHED, DOTTED, Look
+from orch.models.step_costs import Launches
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -23,6 +25,7 @@ class Config(LayeredConfig):
     packs = True
     small_settings = {"layers": 2, "heads": 2}
     own_learning_rates = {"laptop": (3e-4,)}
+    launches = {PLAIN: Launches(60, per_layer=67)}
 
     # The paper names no number at width 256; 4 keeps GPT-2's head size of 64.
     heads: int = setting(4, "number of attention heads")
@@ -64,7 +67,16 @@ class Config(LayeredConfig):
         return (self.layers - 1) * block + last + 2 * num_samples * H * vocabulary.size
 
     def sequential_positions(self, num_tokens: int) -> int:
-        return 3 * self.layers + 1
+        return 0
+
+    def num_entries(self, vocabulary: Vocabulary, num_samples: int, num_tokens: int, kernel: str) -> float:
+        return num_samples * num_tokens * self.width * (18 * self.layers - 12)
+
+    def moved_numbers(
+        self, vocabulary: Vocabulary, num_samples: int, num_tokens: int, kernel: str, training: bool
+    ) -> float:
+        in_layer, in_last = (170, 82) if training else (55, 23)
+        return num_samples * num_tokens * self.width * (in_layer * (self.layers - 1) + in_last)
 
     def working_memory(self, vocabulary: Vocabulary, num_samples: int, num_tokens: int, training: bool) -> int:
         num_positions = num_samples * num_tokens

@@ -17,13 +17,16 @@ from orch.cli._tables import print_rows
 from orch.cluster.launcher import Launcher, read_launcher
 from orch.core.counted import counted
 from orch.core.errors import OrchError
-from orch.planning.estimate import ASSUMED_IN, Basis
+from orch.planning.estimate import Basis
+from orch.planning.step_time import ASSUMED_IN, START_SECONDS
 from orch.sweeps.scales import LAPTOP, SCALES
 
 if TYPE_CHECKING:
     from orch.planning.plan import Plan
 
 MOST_REASONS = 2
+SHORT_HOURS = 0.2
+"""Hours of training below which the start of a run is told, because it counts."""
 
 
 @click.command()
@@ -32,22 +35,31 @@ MOST_REASONS = 2
 @where_option
 @store_option
 @on_option
+@click.option("--pack", type=click.IntRange(min=1), help="Most trials in a pack; 1 shows the hours of trials alone.")
 @json_option
 def plan(
-    sweeps: tuple[str, ...], scale: str | None, where: tuple[str, ...], store: str, on: str | None, as_json: bool
+    sweeps: tuple[str, ...],
+    scale: str | None,
+    where: tuple[str, ...],
+    store: str,
+    on: str | None,
+    pack: int | None,
+    as_json: bool,
 ) -> None:
     """Count the trials done and left, and estimate the time.
 
     A trial that several sweeps have runs once. No trial is started and nothing is written. A sweep can be your own file
     (see examples/gated_sweep.py), or the name that orch status shows for it, which runs the code that is recorded in
-    the store. Models and tasks of your own are tried for a few steps, in a process of their own. With --on, the hours
-    and dollars on that cluster are estimated too. The cluster need not be running; only the store of --store is read.
+    the store. Models and tasks of your own are tried for a few steps, in a process of their own. Hours are those of the
+    packs in which orch sweep trains. With --on, the hours and dollars on that cluster are estimated too. The cluster
+    need not be running; only the store of --store is read.
 
     \b
     Example: orch plan main --scale laptop
     """
     from orch.cluster.bill import device_of
     from orch.planning.plan import make_plan
+    from orch.running.units import packed
     from orch.store import Store
     from orch.usercode import name_sweeps
     from orch.usercode.probe import make_probe
@@ -58,7 +70,7 @@ def plan(
     launcher = read_launcher(on) if on else None
     device = device_of(launcher, opened) if launcher else None
     scale = named.scale or LAPTOP.name
-    found = make_plan(named.names, scale, where, opened, device, named.catalogue, make_probe(_say))
+    found = packed(make_plan(named.names, scale, where, opened, device, named.catalogue, make_probe(_say)), pack)
     if where and not found.trials and not found.waiting:
         asked = f"{', '.join(found.sweeps)} at {found.scale} scale"
         raise OrchError(f"no trial of {asked} has {' and '.join(where)}: ask for other settings")
@@ -123,7 +135,7 @@ def _summary(found: "Plan") -> dict[str, Any]:
         "scale": found.scale,
         **found.counts,
         "saved_by_sharing": found.num_saved,
-        "packs": len(_packs(found)),
+        "packs": found.num_packs,
         "waiting": found.num_waiting,
         "waiting_for": dict(found.waiting),
         "left_out": found.left_out,
@@ -157,17 +169,18 @@ def _print(found: "Plan") -> None:
         click.echo(f"sharing between these sweeps saves {counted(found.num_saved, 'trial')}")
     if found.waiting:
         click.echo(f"{found.num_waiting:,} wait for {_reasons(found.waiting)}")
-    packs = [len(pack.trials) for pack in _packs(found)]
-    if max(packs, default=1) > 1:
-        click.echo(
-            f"they train in {counted(len(packs), 'pack')} of up to {max(packs)} (orch sweep --pack 1 trains each alone)"
-        )
+    largest = max((planned.pack for planned in found.trials if planned.left), default=1)
+    if largest > 1:
+        packs = counted(found.num_packs, "pack")
+        click.echo(f"they train in {packs} of up to {largest} (--pack 1, also of orch sweep: each alone)")
     for own in _own_models(found):
         how = "stacked" if own["stacked"] else f"in turn, because {own['reason']}"
         click.echo(f"{own['model']}: {how}")
     if found.hours:
         device = "one CPU core" if found.device == "cpu" else found.device
         click.echo(f"about {_rounded(found.hours * factor)} {unit} are left for {device}: {_basis(found)}")
+        if found.hours < SHORT_HOURS:
+            click.echo(f"orch sweep takes about {START_SECONDS:.0f} s more to start Ray and its workers")
 
 
 def _own_models(found: "Plan") -> list[dict[str, Any]]:
@@ -178,12 +191,6 @@ def _own_models(found: "Plan") -> list[dict[str, Any]]:
             name, probed = planned.trial.model.name, planned.probed
             rows[name, probed.reason] = {"model": name, "stacked": probed.stacks, "reason": probed.reason}
     return list(rows.values())
-
-
-def _packs(found: "Plan") -> list[Any]:
-    from orch.running.units import make_packs
-
-    return make_packs([planned for planned in found.trials if planned.left], found.device)
 
 
 def _rounded(number: float) -> str:

@@ -8,8 +8,9 @@ neighbours are joined where the time saved is worth it.
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from orch.planning.pack_size import PACES, WORTH_IT, memory, pace_of, pack_size, stacks_exactly, step_seconds
+from orch.planning.pack_size import PACES, WORTH_IT, memory, pace_of, pack_size, stacks_exactly
 from orch.planning.plan import PlannedTrial
+from orch.planning.step_time import step_seconds
 from orch.sweeps.trial import Trial
 from orch.tasks import Task
 
@@ -74,7 +75,7 @@ def _packs(alike: list[PlannedTrial], device: str, most: int | None) -> list[lis
         cells.setdefault(each.trial.stackable(), []).append(each)
     apart = []
     for members in cells.values():
-        size = pack_size(members[0].trial, len(members), device, most, members[0].probed)
+        size = pack_size(members[0].trial, len(members), device, most, members[0].probed, members[0].tried)
         apart += [members[start : start + size] for start in range(0, len(members), size)]
     first = alike[0].trial
     if len(cells) == 1 or not (first.model.packs if pace_of(first, device) is PACES["gpu"] else stacks_exactly(first)):

@@ -1,11 +1,10 @@
-"""Estimates of a trial's time: arithmetic at assumed rates, corrected by finished trials and by `orch doctor`.
+"""Estimates of a trial's time: the arithmetic of `step_time.py`, corrected by finished trials and by `orch doctor`.
 
 No torch and no Ray.
 """
 
 import enum
 import json
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,7 +13,10 @@ from typing import TYPE_CHECKING, Any
 from orch import models
 from orch.core.errors import OrchError
 from orch.models import ModelConfig
+from orch.models.kernel import PLAIN
+from orch.planning import step_time
 from orch.planning.probed import Probed
+from orch.planning.tried import Tried, find_tried
 from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
 from orch.sweeps.trial import Trial
 
@@ -37,79 +39,25 @@ class Basis(enum.StrEnum):
     """The arithmetic alone, at assumed rates."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rates:
-    """Rough speed of a device, used where no trial has finished."""
-
-    flops_per_second: float
-    seconds_per_step: float
-    seconds_per_token: float
-    """Time for each position of a forward pass, which goes through them one after the other."""
-    seconds_per_parameter: float
-    """Time of the optimiser for each parameter."""
-
-
-ASSUMED_IN = "November 2026"
-ASSUMED = {
-    # Fits the training steps of Mamba and the transformer at width 64 and 256 within a factor of 2, on one core of a
-    # cloud server.
-    "cpu": Rates(40e9, 1e-3, 45e-6, 2.7e-9),
-    # Fits those of compiled kernels in docs/packs.md: within 30% at width 256, within a factor of 2 at width 64.
-    "compiled": Rates(200e9, 0.1e-3, 4e-6, 0.8e-9),
-    # Not measured: a data-centre GPU, where small models mostly wait for one kernel after another to start.
-    "gpu": Rates(5e12, 2e-3, 100e-6, 3e-11),
-}
-
-
 def step_seconds(trial: Trial, device: str = "cpu") -> float:
-    """Estimate the seconds of one training step by arithmetic."""
-    return _seconds(_costs(trial), _rates(trial, device))[0]
+    """Estimate the seconds of one training step of a trial alone by arithmetic."""
+    return step_time.step_seconds(trial, 1, device)
 
 
-def estimate_seconds(trial: Trial, steps: float | None = None, device: str = "cpu") -> float:
-    """Estimate the seconds of a trial of `steps` (else its budget) by arithmetic: training, validations and tests."""
-    steps = trial.steps if steps is None else steps
-    per_step, per_validation, tests = _seconds(_costs(trial), _rates(trial, device))
-    return steps * per_step + math.ceil(steps / trial.eval_every) * per_validation + tests
+def estimate_seconds(
+    trial: Trial, steps: float | None = None, device: str = "cpu", size: float = 1, kernel: str | None = None
+) -> float:
+    """Estimate a trial's share of the seconds of a pack of `size` by arithmetic: training, validations and tests.
+
+    Its trials take `steps`, by default their budget.
+    """
+    return step_time.pack_seconds(trial, size, steps, device, kernel) / size
 
 
-def _rates(trial: Trial, device: str) -> Rates:
-    return ASSUMED[("compiled" if trial.model.compiled else "cpu") if device == "cpu" else "gpu"]
-
-
-Pass = tuple[int, int]
-"""Operations of one forward pass, and positions that it goes through one after the other."""
-
-
-def _seconds(costs: tuple[Pass, Pass, Pass, int], rates: Rates) -> tuple[float, float, float]:
-    def forward(cost: Pass) -> float:
-        return cost[0] / rates.flops_per_second + cost[1] * rates.seconds_per_token
-
-    batch, validation, tests, num_trained = costs
-    update = rates.seconds_per_step + num_trained * rates.seconds_per_parameter
-    return update + 3 * forward(batch), forward(validation), forward(tests)
-
-
-def _costs(trial: Trial) -> tuple[Pass, Pass, Pass, int]:
-    """Return the costs of a training batch, a validation and all tests, and the number of trained parameters."""
-    model, vocabulary = trial.model, trial.vocabulary
-
-    def forward(samples: int, inputs: int) -> Pass:
-        tokens = trial.task.num_tokens(inputs)
-        return model.forward_flops(vocabulary, samples, tokens), model.sequential_positions(tokens)
-
-    batch = min(trial.batch_size, trial.train_examples or trial.batch_size)
-    tests = [forward(trial.test_samples, length) for length in trial.tested_lengths]
-    shapes = model.shapes(vocabulary).items()
-    return (
-        forward(batch, trial.max_inputs),
-        forward(trial.validation_samples, trial.max_inputs),
-        (sum(flops for flops, _ in tests), sum(tokens for _, tokens in tests)),
-        sum(math.prod(shape) for name, shape in shapes if model.is_trained(name)),
-    )
-
-
-MEASURED_COLUMNS = ("device", "task_revision", "model_revision", "seconds", "steps_trained", "config")
+MEASURED_COLUMNS = (
+    *("device", "kernel", "task_revision", "model_revision", "seconds", "steps_trained", "config"),
+    *("wall_seconds", "device_seconds"),
+)
 _IN_A_PACK = {"learning_rate", "init_seed", "data_seed", "eval_seed"}
 
 
@@ -131,7 +79,8 @@ class Estimator:
     """Estimates the time of trials: the arithmetic, corrected by the time that finished trials took.
 
     A trial's estimate is `estimate_seconds` at the steps it is expected to train, times measured over computed time
-    of the trials most like it: equal trials are expected to take as long again, and other sizes in proportion.
+    of the trials most like it: equal trials are expected to take as long again, and other sizes in proportion. Only
+    finished trials count that the same kernel trained, each as part of a pack as large as its own.
     """
 
     def __init__(
@@ -148,20 +97,23 @@ class Estimator:
         spent: dict[str, float] = defaultdict(float)
         for group in groups:
             spent[group.device] += group.seconds
-        by_device = {each["device"]: each["ratios"] for each in tried}
+        by_device = {each["device"]: each for each in tried}
         known = sorted(by_device, key=lambda name: name == "cpu")
         self.device = device or max(spent, key=spent.__getitem__, default=[*known, "cpu"][0])
-        self._tried: Mapping[str, float] = by_device.get(self.device, {})
+        self._rates: Mapping[str, Any] | None = by_device.get(self.device)
+        self._tried: dict[type[ModelConfig], Tried | None] = {}
         self._took: dict[Any, list[float]] = defaultdict(lambda: [0.0, 0.0])
         self._steps: dict[Any, list[float]] = defaultdict(lambda: [0.0, 0.0])
         for group in groups:
             for key in self._step_keys(group.trial):
                 _add(self._steps[key], group.steps * group.count, group.count)
-            if group.device == self.device:
-                computed = group.count * estimate_seconds(group.trial, group.steps, self.device)
+            if group.device == self.device and group.kernel == self._kernel(group.trial):
+                computed = group.count * estimate_seconds(
+                    group.trial, group.steps, self.device, group.pack, group.kernel
+                )
                 for key in self._rate_keys(group.trial):
                     _add(self._took[key], group.seconds, computed)
-        self._known: dict[Trial, tuple[float, Basis]] = {}
+        self._known: dict[tuple[Trial, int], tuple[float, Basis]] = {}
         self._probed: dict[ModelConfig, tuple[Probed, float]] = {}
 
     def learn(self, probed: Mapping[Trial, Probed]) -> None:
@@ -190,23 +142,40 @@ class Estimator:
                 return steps / count
         return trial.steps
 
-    def estimate(self, trial: Trial) -> tuple[float, Basis]:
-        kind = trial.stackable()
+    def _kernel(self, trial: Trial) -> str:
+        return step_time.planned_kernel(trial.model, self.device)
+
+    def tried(self, trial: Trial) -> Tried | None:
+        """Return what `orch doctor` timed of the trial's model on the device; None if nothing."""
+        model = type(trial.model)
+        if model not in self._tried:
+            key = rate_key(trial.model)
+            self._tried[model] = None if self._rates is None else find_tried(self._rates, key, model, self.device)
+        return self._tried[model]
+
+    def estimate(self, trial: Trial, size: int = 1) -> tuple[float, Basis]:
+        """Return the seconds that a trial takes, alone or as its share of a pack of `size`, and what they rest on."""
+        kind = trial.stackable(), size
         if kind not in self._known:
-            self._known[kind] = self._estimate(kind)
+            self._known[kind] = self._estimate(*kind)
         return self._known[kind]
 
-    def _estimate(self, trial: Trial) -> tuple[float, Basis]:
-        seconds = estimate_seconds(trial, self.expected_steps(trial), self.device)
+    def _estimate(self, trial: Trial, size: int) -> tuple[float, Basis]:
+        seconds = estimate_seconds(trial, self.expected_steps(trial), self.device, size)
         for key, basis in zip(self._rate_keys(trial), (Basis.MEASURED, Basis.SCALED), strict=True):
             if basis is Basis.SCALED and trial.model in self._probed and self.device == "cpu":
-                return seconds * self._probed[trial.model][1], Basis.PROBED
+                return self._estimate_probed(trial, size), Basis.PROBED
             if key in self._took:
                 took, computed = self._took[key]
                 return seconds * took / computed, basis
-        if (key := rate_key(trial.model)) in self._tried:
-            return seconds * self._tried[key], Basis.TRIED
+        if (tried := self.tried(trial)) is not None:
+            return seconds * tried.ratio(size), Basis.TRIED
         return seconds, Basis.ASSUMED
+
+    def _estimate_probed(self, trial: Trial, size: int) -> float:
+        probed, ratio = self._probed[trial.model]
+        seconds = ratio * estimate_seconds(trial, self.expected_steps(trial), self.device)
+        return seconds / probed.speedup(size)
 
 
 def _add(sums: list[float], *values: float) -> None:
@@ -221,6 +190,9 @@ class _Group:
     trial: Trial
     """Any trial of the group."""
     device: str
+    kernel: str
+    pack: float
+    """Mean size of their packs."""
     count: int
     steps: float
     """Mean training steps."""
@@ -230,11 +202,12 @@ class _Group:
 
 def _finished_groups(trials: "Table", definitions: Definitions) -> Iterable[_Group]:
     measures = [("trial_id", "count"), ("steps_trained", "mean"), ("seconds", "sum"), ("config", "min")]
-    kinds = ["device", "task_revision", "model_revision"]
+    measures += [("wall_seconds", "sum"), ("device_seconds", "sum")]
+    kinds = ["device", "kernel", "task_revision", "model_revision"]
     grouped = trials.group_by([*kinds, *cost_columns(definitions)]).aggregate(measures)
     names = [*kinds, *(f"{name}_{measure}" for name, measure in measures)]
-    columns = (grouped[name].to_pylist() for name in names)
-    for device, task_revision, model_revision, count, steps, seconds, config in zip(*columns, strict=True):
+    for row in zip(*(grouped[name].to_pylist() for name in names), strict=True):
+        device, kernel, task_revision, model_revision, count, steps, seconds, config, wall, occupied = row
         if None in (steps, seconds, config):
             continue
         try:
@@ -244,4 +217,6 @@ def _finished_groups(trials: "Table", definitions: Definitions) -> Iterable[_Gro
         # Settings may mean something else in another version of a user's code.
         parts = ((trial.task, task_revision), (trial.model, model_revision))
         if all(part.revision == revision for part, revision in parts if type(part) in definitions.user_types):
-            yield _Group(trial, device or "cpu", count, steps, seconds)
+            # A pack occupies its device together. Rows without a kernel are from before there were several.
+            pack = max(1.0, wall / occupied) if wall and occupied else 1.0
+            yield _Group(trial, device or "cpu", kernel or PLAIN, pack, count, steps, seconds)

@@ -1,13 +1,14 @@
-"""The number of trials to train as one pack: the speedup of stacking, and whether it changes results. No torch.
+"""The number of trials to train as one pack: whether stacking changes results, and what fits. No torch.
 
-A step of one trial is the calls that start its operations, and their work. A pack makes the calls once for all trials,
-and does the work of each: it gains where calls take longer than work, that is, for small models.
+What a pack gains is computed in `step_time.py`.
 """
 
 import math
 from dataclasses import dataclass
 
 from orch.planning.probed import Probed
+from orch.planning.step_time import on_cpu, speedup
+from orch.planning.tried import Tried
 from orch.sweeps.batches import FEWEST_AT_ONCE, STEPS_PER_BLOCK, TOKENS_AT_ONCE
 from orch.sweeps.trial import Trial
 
@@ -19,55 +20,23 @@ COPIES_OF_DATA = 6
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """The seconds that the parts of a training step take on a kind of device."""
+    """The limits of packs on a kind of device."""
 
-    per_position: float
-    """The calls at one position, forwards and backwards, and its share of all other calls."""
-    per_trial: float
-    """The calls for each trial of a pack, such as those of the optimiser."""
-    per_operation: float
-    """One multiplication or addition of a matrix product."""
-    per_parameter: float
-    """The gradient, moments and update of one parameter, bound by memory."""
-    per_state: float
-    """Elementwise work on one component of a state at one position, bound by memory."""
     largest_pack: int
     memory: float
     """Bytes that a pack may take."""
 
 
 PACES = {
-    # Fits packs of 1 to 9 of all models at widths 16, 64, 128 and 256 on one core of a cloud server, mostly within 20%.
-    "cpu": Pace(0.12e-3, 0.08e-3, 1 / 80e9, 3.4e-9, 4.5e-9, largest_pack=9, memory=4e9),
-    # A CPU with compiled kernels. Fits their training steps in docs/packs.md within 30% at width 256.
-    "compiled": Pace(8e-6, 0.1e-3, 1 / 200e9, 0.8e-9, 1e-9, largest_pack=9, memory=4e9),
-    # Not measured: a data-centre GPU, of which a pack may take a part.
-    "gpu": Pace(0.5e-3, 0.05e-3, 1 / 5e12, 3e-11, 2e-11, largest_pack=27, memory=8e9),
+    "cpu": Pace(largest_pack=9, memory=4e9),
+    "compiled": Pace(largest_pack=9, memory=4e9),
+    # A data-centre GPU, of which a pack may take a part.
+    "gpu": Pace(largest_pack=27, memory=8e9),
 }
 
 
 def pace_of(trial: Trial, device: str) -> Pace:
-    return PACES[("compiled" if trial.model.compiled else "cpu") if device.startswith("cpu") else "gpu"]
-
-
-def speedup(trial: Trial, size: int, device: str = "cpu") -> float:
-    """Return the training steps per second of all trials in a pack of `size`, relative to one trial alone."""
-    if not trial.model.packs:
-        return 1.0
-    return size * step_seconds(trial, 1, device) / step_seconds(trial, size, device)
-
-
-def step_seconds(trial: Trial, size: int, device: str = "cpu") -> float:
-    """Predict the seconds of a training step of a pack of equal trials."""
-    model, vocabulary = trial.model, trial.vocabulary
-    pace, num_tokens = pace_of(trial, device), trial.task.num_tokens(trial.max_inputs)
-    calls = model.sequential_positions(num_tokens) * pace.per_position
-    num_states = trial.batch_size * num_tokens * model.width
-    # A training step takes about three forward passes.
-    operations = 3 * model.forward_flops(vocabulary, trial.batch_size, num_tokens)
-    work = pace.per_trial + operations * pace.per_operation + num_states * pace.per_state
-    work += model.num_parameters(vocabulary) * pace.per_parameter
-    return calls + size * work
+    return PACES[("compiled" if trial.model.compiled else "cpu") if on_cpu(device) else "gpu"]
 
 
 def stacks_exactly(trial: Trial) -> bool:
@@ -123,11 +92,13 @@ def pack_size(
     device: str = "cpu",
     largest: int | None = None,
     probed: Probed | None = None,
+    tried: Tried | None = None,
 ) -> int:
     """Return how many of `num_available` equal-sized trials to train as one pack: 1 where packing does not help.
 
-    `largest` is the user's limit, and `probed` what a trial of a user's own model took when it was tried. Packs have
-    equal sizes: twelve trials make two packs of six, not nine and three.
+    `largest` is the user's limit, `probed` what a trial of a user's own model took when it was tried, and `tried` the
+    packs of the model that `orch doctor` timed on the device. Packs have equal sizes: twelve trials make two packs of
+    six, not nine and three.
     """
     pace = pace_of(trial, device)
     measured = 0 if probed is None or probed.memory is None else probed.memory
@@ -137,9 +108,11 @@ def pack_size(
     if probed is not None and probed.stacks is not None:
         stacks = probed.stacks
     else:
-        stacks, probed = stacks_exactly(trial) if pace is not PACES["gpu"] else trial.model.packs, None
+        stacks, probed = stacks_exactly(trial) if on_cpu(device) else trial.model.packs, None
     if most < 2 or num_available < 2 or not stacks:
         return 1
     size = math.ceil(num_available / math.ceil(num_available / most))
     gain = speedup(trial, size, device) if probed is None else probed.speedup(size)
+    if probed is None and tried is not None:
+        gain *= tried.ratio(1) / tried.ratio(size)
     return size if gain >= WORTH_IT else 1

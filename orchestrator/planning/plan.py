@@ -6,12 +6,13 @@ No torch and no Ray. A store is read where there is one; nothing is written.
 import enum
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from orch.core.errors import look_up_name
 from orch.planning.estimate import MEASURED_COLUMNS, Basis, Estimator, cost_columns
 from orch.planning.probed import Probe, Probed
+from orch.planning.tried import Tried
 from orch.store.failed_trials import failed_trials
 from orch.sweeps import selection
 from orch.sweeps.catalogue import BUILT_IN, Catalogue, resolve
@@ -51,6 +52,10 @@ class PlannedTrial:
     basis: Basis
     probed: Probed | None = None
     """What a trial of its model took when it was tried; None for a built-in model."""
+    tried: Tried | None = None
+    """What `orch doctor` timed of its model on the device; None if nothing."""
+    pack: int = 1
+    """Number of trials in its pack."""
 
     @property
     def shared(self) -> bool:
@@ -73,6 +78,16 @@ class Plan:
     """The kind of device that the estimates are for."""
     left_out: list[str] = field(default_factory=list)
     """Sentences about what the scale leaves out of these sweeps."""
+    estimator: Estimator = field(default_factory=Estimator, repr=False, compare=False)
+
+    @property
+    def num_packs(self) -> int:
+        """Number of packs in which the trials that are left train."""
+        return round(sum(1 / planned.pack for planned in self.trials if planned.left))
+
+    def in_packs(self, packs: Iterable[Sequence[Trial]]) -> "Plan":
+        """Return this plan with every trial's seconds as its share of its pack."""
+        return replace(self, trials=shared_out(self.trials, packs, self.estimator))
 
     @property
     def num_waiting(self) -> int:
@@ -148,7 +163,8 @@ def make_plan(
         inside = tuple(name for name in sweeps if name in planned_sweeps)
         others = tuple(name for name in sweeps if name not in planned_sweeps)
         estimate = (0.0, Basis.MEASURED) if state is TrialState.DONE else estimator.estimate(trial)
-        return PlannedTrial(trial_id, trial, inside, others, state, *estimate, estimator.probed(trial))
+        evidence = estimator.probed(trial), estimator.tried(trial)
+        return PlannedTrial(trial_id, trial, inside, others, state, *estimate, *evidence)
 
     wanted = [each for each in expansion.trials.values() if each.sweeps[0] in planned_sweeps and matches(each.trial)]
     if probe is not None:
@@ -166,7 +182,26 @@ def make_plan(
                 found.append(planned("", trial, sweeps, TrialState.WAITING))
     cells = [cell for name, cell in expansion.cells if name in planned_sweeps and cell.trials]
     left_out = size.left_out((cell.example.model.name, cell.left_out) for cell in cells if matches(cell.example))
-    return Plan(tuple(planned_sweeps), scale, found, waiting, estimator.device, left_out)
+    return Plan(tuple(planned_sweeps), scale, found, waiting, estimator.device, left_out, estimator)
+
+
+def shared_out(
+    planned: Iterable[PlannedTrial], packs: Iterable[Sequence[Trial]], estimator: Estimator
+) -> list[PlannedTrial]:
+    """Return the planned trials with their share of the seconds of their packs. Those in none of them are alone."""
+    shares: dict[Trial, tuple[int, float, Basis]] = {}
+    for pack in packs:
+        # The others are padded to the longest sequences of the pack.
+        slowest = max(pack, key=lambda trial: estimator.estimate(trial)[0])
+        shares |= dict.fromkeys(pack, (len(pack), *estimator.estimate(slowest, len(pack))))
+
+    def share(each: PlannedTrial) -> PlannedTrial:
+        if each.trial not in shares or each.state is TrialState.DONE:
+            return each
+        size, seconds, basis = shares[each.trial]
+        return replace(each, seconds=seconds, basis=basis, pack=size)
+
+    return [share(each) for each in planned]
 
 
 def _read(store: "Store", table: str, columns: Sequence[str]) -> "Table | None":

@@ -9,11 +9,13 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from orch.core.counted import counted
 from orch.core.errors import OrchError
-from orch.planning.plan import Plan, PlannedTrial, TrialState
+from orch.planning.estimate import Estimator
+from orch.planning.plan import Plan, PlannedTrial, TrialState, shared_out
+from orch.planning.step_time import START_SECONDS, on_cpu
 from orch.running.display import Display
 from orch.running.failures import Failure
 from orch.running.lease import Lease
@@ -21,11 +23,14 @@ from orch.running.options import DEFAULT_TRAINING, RunOptions
 from orch.running.progress import Progress, ProgressCount, duration
 from orch.running.requests import Request, record
 from orch.running.session import Session, check_holders, compacting, interruptible
-from orch.running.units import Turn, Unit, make_packs
+from orch.running.units import Turn, Unit, make_packs, packed
 from orch.store import Store
 from orch.sweeps.memory import check_memory
 from orch.sweeps.trial import Trial
 from orch.usercode.probe import make_probe
+
+if TYPE_CHECKING:
+    from orch.running.machines import Machines
 
 LONG_SECONDS = 24 * 3600
 """A run that takes longer than this is confirmed by the user first."""
@@ -74,7 +79,8 @@ def run_sweeps(
         check_holders(store, "wait for it, or share the work with --join")
     started = time.monotonic()
     with connected(options.num_cpus, options.gpus_per_trial, options.device) as machines:
-        estimate = sum(planned.seconds for planned in todo.values()) / machines.slots
+        todo = _in_packs(todo, plans[0].estimator, machines, options)
+        estimate = _wall_seconds(todo, machines)
         say(f"running on {machines.description}; store {store.location}")
         say(f"{counted(len(todo), 'trial')} to do, about {duration(estimate)}")
         if estimate > LONG_SECONDS and not options.confirm(f"This may take {duration(estimate)}. Start?"):
@@ -83,7 +89,7 @@ def run_sweeps(
         names = "; ".join(request.description for request in requests)
         with Lease(store, names) as lease, _Session(requests, plans, todo, store, machines, lease, options) as session:
             for request, plan in zip(requests, plans, strict=True):
-                record(store, request, plan)
+                record(store, request, packed(plan, options.pack))
             try:
                 summary = session.run()
             except OrchError as error:
@@ -94,6 +100,24 @@ def run_sweeps(
     if options.on_finish:
         _notify(options.on_finish, summary)
     return summary
+
+
+def _in_packs(
+    todo: Mapping[str, PlannedTrial], estimator: Estimator, machines: "Machines", options: RunOptions
+) -> dict[str, PlannedTrial]:
+    """Return the trials with their share of the seconds of the packs that they would train in."""
+    if on_cpu(estimator.device) and not on_cpu(machines.device):
+        estimator = Estimator(device="gpu")  # the store knows only CPUs
+    units = make_packs(todo.values(), machines.device, options.pack)
+    return {each.id: each for each in shared_out(todo.values(), (unit.trials for unit in units), estimator)}
+
+
+def _wall_seconds(todo: Mapping[str, PlannedTrial], machines: "Machines") -> float:
+    """Estimate the time from now to the last result, the start of Ray included if it is started here."""
+    seconds = [each.seconds for each in todo.values()]
+    start = 0.0 if machines.address else START_SECONDS
+    # Packs are split near the end of a run, so that only a trial is too long to be shared by workers.
+    return start + max(sum(seconds) / machines.slots, max(seconds))
 
 
 def _each_once(plans: Sequence[Plan]) -> list[PlannedTrial]:
@@ -166,6 +190,7 @@ class _Session(Session):
         with interruptible(self.interrupt, self._options.ends_process), compacting(self._store, self.log):
             while not self._stopped:
                 attempted |= set(todo)
+                todo = _in_packs(todo, self._plans[0].estimator, self._machines, self._options)
                 self._start_display(todo)
                 self.log.event("sweep started", trials=len(todo), machines=self._machines.description)
                 device, options = self._machines.device, self._options
@@ -180,7 +205,7 @@ class _Session(Session):
                 # Trials that waited for results may be able to run now.
                 again = [request.plan(self._store, self._probe) for request in self._requests]
                 for request, plan in zip(self._requests, again, strict=True):
-                    record(self._store, request, plan)
+                    record(self._store, request, packed(plan, options.pack))
                 self._plans = again
                 todo = {key: planned for key, planned in _to_do(again).items() if key not in attempted}
                 if not todo:

@@ -2,11 +2,11 @@
 
 import enum
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from orch.planning.across_cells import group_trials
-from orch.planning.plan import PlannedTrial
+from orch.planning.plan import Plan, PlannedTrial, TrialState
 from orch.running.failures import Failure
 from orch.running.running_trial import RunningTrial
 from orch.sweeps.trial import Trial
@@ -108,6 +108,19 @@ def make_packs(
     longest_first = [[each] for each in canaries] + sorted(packs, key=_seconds, reverse=True)
     order = sorted(longest_first, key=_seconds) if cheapest_first else longest_first
     return [Unit([each.trial for each in pack]) for pack in order]
+
+
+def packed(plan: Plan, most: int | None = None) -> Plan:
+    """Return the plan with each trial's seconds in the pack that it would train in; `most` limits their size.
+
+    Trials that wait are packed among themselves.
+    """
+    left = [planned for planned in plan.trials if planned.left]
+    waiting = [
+        replace(each, id=str(place)) for place, each in enumerate(plan.trials) if each.state is TrialState.WAITING
+    ]
+    units = [*make_packs(left, plan.device, most), *make_packs(waiting, plan.device, most)]
+    return plan.in_packs(unit.trials for unit in units)
 
 
 def _seconds(pack: list[PlannedTrial]) -> float:

@@ -36,6 +36,7 @@ from orch.sweeps.trial import Trial, make_trial
 from orch.training import train
 from orch.training.host_copy import HostCopy
 from orch.training.train import Snapshot, Training
+from tests.gpu.step_counts import StepCounts
 from tests.training.no_recorder import TheStepItself
 
 STATES = ("parameters", "first", "second")
@@ -90,6 +91,26 @@ class Memory(TorchDispatchMode):
     def _free(self, key: int, num_bytes: int) -> None:
         self._known.discard(key)
         self.now -= num_bytes
+
+
+def count_step(model: str, task: str, size: int, settings: dict[str, Any]) -> dict[str, Any]:
+    """Count what a training step and a validation take: see `step_counts.py`."""
+    trials = [make_trial(task, model, init_seed=seed, data_seed=seed, **settings) for seed in range(size)]
+    with mock.patch.object(train, "find_recorder", return_value=TheStepItself()), FakeDevice():
+        training = Training(trials, "cuda")
+        training.advance(stop_at=1)
+        with StepCounts(NO_KERNEL) as step:
+            training._train_step()
+        with StepCounts(NO_KERNEL) as validation:
+            training.validation_scores()
+    return {
+        "kernel": training.kernel,
+        "launches": step.launches,
+        "moved": step.moved,
+        "seconds": step.seconds,
+        "validation_launches": validation.launches,
+        "validation_moved": validation.moved,
+    }
 
 
 class FakeDevice:

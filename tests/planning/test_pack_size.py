@@ -3,7 +3,9 @@
 import pytest
 
 from orch import models
-from orch.planning.pack_size import PACES, memory, pack_size, speedup, stacks_exactly
+from orch.planning.pack_size import PACES, memory, pack_size, stacks_exactly
+from orch.planning.step_time import speedup
+from orch.planning.tried import Tried
 from orch.sweeps.trial import make_trial
 from tests.new_process import modules_imported
 from tests.small import small_trial
@@ -27,8 +29,8 @@ def test_the_expected_gain_is_about_the_measured_one(width, model):
 
 
 @pytest.mark.parametrize("name", sorted(models.REGISTRY))
-def test_larger_packs_gain_more_for_models_that_pack(name):
-    gains = [speedup(trial(name), size) for size in (1, 2, 3, 9)]
+def test_larger_packs_gain_more_for_models_that_pack_as_long_as_they_fit_in_the_cache(name):
+    gains = [speedup(trial(name, width=16), size) for size in (1, 2, 3, 9)]
     assert gains[0] == 1
     assert gains == sorted(gains)
     assert (gains[-1] > gains[0]) == models.REGISTRY[name].packs
@@ -55,7 +57,7 @@ def test_the_users_limit_is_respected():
 
 
 def test_a_pack_fits_in_memory():
-    large = trial("bilinear", width=256)
+    large = trial("transformer", width=256, layers=4)
     size = pack_size(large, 1000, device="cuda")
     assert 1 < size <= PACES["gpu"].largest_pack
     assert memory(large, size, "cuda") <= PACES["gpu"].memory < memory(large, size + 1, "cuda")
@@ -75,6 +77,24 @@ def test_trials_that_would_round_differently_in_a_pack_run_alone_on_a_cpu():
         assert pack_size(unfit, 9) == 1
         assert pack_size(unfit, 9, device="cuda") == 9
     assert stacks_exactly(trial("rnn", width=64, train_examples=12, batch_size=8, min_inputs=10))
+
+
+def test_a_kernel_that_the_user_chooses_decides_the_size(monkeypatch):
+    wide = trial("rnn", width=128)
+    sizes = {}
+    for kernel in ("plain", "compiled"):
+        monkeypatch.setenv("ORCH_KERNEL", kernel)
+        sizes[kernel] = speedup(wide, 9)
+    monkeypatch.delenv("ORCH_KERNEL")
+    assert sizes["plain"] > 1.3 * sizes["compiled"], "a plain operation serves all trials of a pack"
+    assert speedup(wide, 9) == sizes["compiled"], "the default at this width"
+
+
+def test_packs_that_doctor_timed_decide_the_size():
+    large = trial("bilinear", width=256)
+    assert pack_size(large, 9) == 1
+    assert pack_size(large, 9, tried=Tried(((1, 2.0), (9, 1.0)))) == 9, "they gain twice what was computed"
+    assert pack_size(trial("rnn"), 9, tried=Tried(((1, 1.0), (9, 9.0)))) == 1, "they gain nothing"
 
 
 def test_choosing_a_size_needs_no_torch():

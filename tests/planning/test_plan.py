@@ -10,6 +10,8 @@ from orch.cli import _options
 from orch.core.errors import UnknownName
 from orch.planning.estimate import Basis, Estimator, estimate_seconds
 from orch.planning.plan import TrialState, make_plan
+from orch.planning.step_time import step_seconds
+from orch.running.units import make_packs, packed
 from orch.store import DEFAULT_STORE, Store
 from orch.sweeps.registry import SWEEPS
 from orch.sweeps.scales import LAPTOP, PAPER, SCALES, SMOKE
@@ -219,6 +221,62 @@ def test_other_sizes_of_a_measured_model_are_scaled_by_the_arithmetic(store):
     slower = 3 * estimate_seconds(small)
     known = estimator(store, ([small], {"seconds": slower}))
     assert known.estimate(large) == (pytest.approx(3 * estimate_seconds(large)), Basis.SCALED)
+
+
+def test_a_trial_that_finished_in_a_pack_is_known_to_take_longer_alone(store):
+    trial = laptop_trial()
+    in_a_pack = {"seconds": 5.0, "wall_seconds": 20.0, "device_seconds": 5.0}
+    known = estimator(store, ([trial], in_a_pack))
+    other_seed = dataclasses.replace(trial, init_seed=9)
+    assert known.estimate(other_seed, 4) == (pytest.approx(5.0), Basis.MEASURED)
+    alone = 5.0 * estimate_seconds(trial) / estimate_seconds(trial, size=4)
+    assert known.estimate(other_seed, 1) == (pytest.approx(alone), Basis.MEASURED)
+    assert alone > 7.5
+
+
+def test_only_trials_of_the_same_kernel_are_measurements(store, monkeypatch):
+    wide = laptop_trial(width=256)  # compiled by default
+    finish(store, [wide], seconds=1000.0)  # from before there were kernels: plain
+    assert Estimator(store.read("trials")).estimate(wide) == (pytest.approx(estimate_seconds(wide)), Basis.ASSUMED)
+    finish(store, [dataclasses.replace(wide, init_seed=1)], seconds=50.0, kernel="compiled")
+    assert Estimator(store.read("trials")).estimate(wide) == (pytest.approx(50.0), Basis.MEASURED)
+    monkeypatch.setenv("ORCH_KERNEL", "plain")
+    assert Estimator(store.read("trials")).estimate(wide) == (pytest.approx(1000.0), Basis.MEASURED)
+
+
+def test_packs_that_doctor_timed_are_the_basis_of_estimates(store):
+    rates = {"device": "cpu", "host": "here", "ratios": {"lstm": 2.0}}
+    published, small = laptop_trial(width=256), laptop_trial()
+    old = Estimator(tried=[rates])
+    assert old.estimate(small, 4) == (pytest.approx(2 * estimate_seconds(small, size=4)), Basis.TRIED)
+    steps = {size: step_seconds(published, size) for size in (1, 9)}
+    timed = Estimator(tried=[rates | {"packs": {"lstm": {"1": 3 * steps[1], "9": steps[9]}}}])
+    expected = {1: 3.0, 3: 2.0, 9: 1.0, 20: 1.0}  # between two sizes by their logarithm
+    for size, ratio in expected.items():
+        assert timed.estimate(small, size) == (pytest.approx(ratio * estimate_seconds(small, size=size)), Basis.TRIED)
+    assert timed.estimate(laptop_trial("rnn"))[1] is Basis.ASSUMED
+
+
+def test_the_hours_of_a_plan_are_those_of_its_packs(tmp_path):
+    """Every trial has its share of the pack that `make_packs` puts it in, and the first of a kind is alone."""
+    plan = make_plan(["main"], "laptop", ["model=rnn"], None)
+    in_packs = packed(plan)
+    sizes = {trial.id: len(unit.trials) for unit in make_packs(plan.trials, "cpu") for trial in unit.trials}
+    assert {each.id: each.pack for each in in_packs.trials} == sizes
+    for each in in_packs.trials:
+        assert each.seconds == pytest.approx(estimate_seconds(each.trial, size=each.pack))
+    assert in_packs.num_packs == len(make_packs(plan.trials, "cpu"))
+    assert in_packs.hours < 0.7 * plan.hours
+    assert packed(plan, most=1).hours == plan.hours
+    arguments = ("plan", "main", "--scale", "laptop", "--where", "model=rnn", "--store", str(tmp_path / "none"))
+    assert f"about {60 * in_packs.hours:.3g} minutes are left" in orch(*arguments).stdout
+    assert f"about {60 * plan.hours:.3g} minutes are left" in orch(*arguments, "--pack", "1").stdout
+
+
+def test_trials_that_wait_are_planned_in_packs_too():
+    plan = packed(make_plan(["data-efficiency"], "paper", ["model=rnn"], None, device="gpu"))
+    waiting = [each for each in plan.trials if each.state is TrialState.WAITING]
+    assert max(each.pack for each in waiting) > 1
 
 
 def test_a_model_that_never_ran_is_estimated_by_arithmetic_alone(store):
