@@ -4,8 +4,10 @@ from dataclasses import dataclass
 
 from orch.core.settings import setting
 from orch.models.config import Shape
+from orch.models.kernel import PLAIN
 from orch.models.look import DASHED, Look
 from orch.models.residual.config import ResidualConfig
+from orch.models.step_costs import Launches
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,3 +71,5 @@ class Config(DeltaConfig):
     title = "DeltaNet"
     variant_titles = {"negative": "DeltaNet [-1, 1]"}
     looks = {"negative": Look("#7B3294", "D"), "": Look("#B98CC9", "D", DASHED, filled=False)}
+    arrays_kept, arrays_evaluated, arrays_moved = 16, 15, (341, 557)
+    launches = {PLAIN: Launches(66, per_layer=221)}

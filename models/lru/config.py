@@ -5,8 +5,10 @@ from dataclasses import dataclass
 
 from orch.core.settings import setting
 from orch.models.config import Shape
+from orch.models.kernel import PLAIN
 from orch.models.look import Look
 from orch.models.residual.config import ResidualConfig
+from orch.models.step_costs import Launches
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -18,7 +20,8 @@ class Config(ResidualConfig):
     title = "LRU"
     variant_titles = {"1": "LRU (1 layer)", "": "LRU ({} layers)"}
     looks = {"": Look("#66A61E", "v")}
-    arrays_per_position = 36
+    arrays_kept, arrays_evaluated, arrays_moved = 36, 14, (305, 535)
+    launches = {PLAIN: Launches(66, per_layer=371)}
 
     smallest_modulus: float = setting(0.9, "least modulus of an initial eigenvalue")
     largest_modulus: float = setting(0.999, "greatest modulus of an initial eigenvalue, below 1")

@@ -4,8 +4,10 @@ from dataclasses import dataclass
 
 from orch.core.settings import setting
 from orch.models.config import Shape
+from orch.models.kernel import PLAIN
 from orch.models.look import Look
 from orch.models.residual.config import ResidualConfig
+from orch.models.step_costs import Launches
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -17,7 +19,8 @@ class Config(ResidualConfig):
     title = "mLSTM"
     variant_titles = {"1": "mLSTM (1 layer)", "": "mLSTM ({} layers)"}
     looks = {"": Look("#A6761D", "p")}
-    arrays_per_position = 60
+    arrays_kept, arrays_evaluated, arrays_moved = 60, 25, (365, 595)
+    launches = {PLAIN: Launches(66, per_layer=218)}
 
     # Its block projects up before the recurrence and has no perceptron after it.
     mlp: float = setting(0.0, "hidden units of a block's gated perceptron as a multiple of the width; 0 leaves it out")

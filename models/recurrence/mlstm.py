@@ -20,33 +20,44 @@ def mlstm(
     q_NTd: Tensor, k_NTd: Tensor, v_NTd: Tensor, log_i_NT: Tensor, log_f_NT: Tensor, chunk: int = CHUNK
 ) -> Tensor:
     """Return h at every position, (N, T, d), given the logarithms of the gates."""
-    N, T, d = q_NTd.shape
-    memory: Memory = q_NTd.new_zeros(N, d, d), q_NTd.new_zeros(N, 1, d), q_NTd.new_full((N, 1), -1e30)
+    memory: Memory | None = None
     outputs = []
-    for start in range(0, T, chunk):
+    for start in range(0, q_NTd.shape[1], chunk):
         some = slice(start, start + chunk)
-        output, memory = _chunk(
-            q_NTd[:, some], k_NTd[:, some], v_NTd[:, some], log_i_NT[:, some], log_f_NT[:, some], memory
-        )
-        outputs.append(output)
+        gates = log_i_NT[:, some], log_f_NT[:, some].cumsum(1)
+        outputs.append(_read(q_NTd[:, some], k_NTd[:, some], v_NTd[:, some], *gates, memory))
+        if start + chunk < q_NTd.shape[1]:
+            memory = _write(k_NTd[:, some], v_NTd[:, some], *gates, memory)
     return outputs[0] if len(outputs) == 1 else torch.cat(outputs, dim=1)
 
 
-def _chunk(q: Tensor, k: Tensor, v: Tensor, log_i: Tensor, log_f: Tensor, memory: Memory) -> tuple[Tensor, Memory]:
-    C_Ndd, n_N1d, m_N1 = memory
+def _read(q: Tensor, k: Tensor, v: Tensor, log_i: Tensor, forgotten_NT: Tensor, memory: Memory | None) -> Tensor:
+    """Return h at every position of a chunk; `forgotten_NT` is the logarithm of all f since its start."""
     T = q.shape[1]
-    forgotten_NT = log_f.cumsum(1)
     is_later_TT = torch.ones(T, T, dtype=torch.bool, device=q.device).triu(1)
-    exponent_NTT = (forgotten_NT[:, :, None] + (log_i - forgotten_NT)[:, None]).masked_fill(is_later_TT, -1e30)
-    before_NT = forgotten_NT + m_N1
-    m_NT = torch.maximum(exponent_NTT.amax(2), before_NT).detach()
+    exponent_NTT = (forgotten_NT[:, :, None] + (log_i - forgotten_NT)[:, None]).masked_fill(is_later_TT, -torch.inf)
+    m_NT = exponent_NTT.detach().amax(2)
+    if memory is not None:
+        m_NT = torch.maximum(m_NT, (forgotten_NT + memory[2]).detach())
     weight_NTT = torch.bmm(q, k.mT) * (exponent_NTT - m_NT[..., None]).exp()
-    old_NT1 = (before_NT - m_NT).exp()[..., None]
-    value_NTd = torch.bmm(weight_NTT, v) + old_NT1 * torch.bmm(q, C_Ndd.mT)
-    size_NT1 = weight_NTT.sum(2, keepdim=True) + old_NT1 * torch.bmm(q, n_N1d.mT)
-    h_NTd = value_NTd / torch.maximum(size_NT1.abs(), (-m_NT).exp()[..., None])
-    # What the chunk leaves behind is what its last position sees, of keys instead of a query.
-    last_NT1 = (exponent_NTT[:, -1] - m_NT[:, -1:]).exp()[..., None]
-    C_Ndd = old_NT1[:, -1:] * C_Ndd + torch.bmm(v.mT, last_NT1 * k)
-    n_N1d = old_NT1[:, -1:] * n_N1d + (last_NT1 * k).sum(1, keepdim=True)
-    return h_NTd, (C_Ndd, n_N1d, m_NT[:, -1:])
+    value_NTd, size_NT1 = torch.bmm(weight_NTT, v), weight_NTT.sum(2, keepdim=True)
+    if memory is not None:
+        C_Ndd, n_N1d, m_N1 = memory
+        old_NT1 = (forgotten_NT + m_N1 - m_NT).exp()[..., None]
+        value_NTd = value_NTd + old_NT1 * torch.bmm(q, C_Ndd.mT)
+        size_NT1 = size_NT1 + old_NT1 * torch.bmm(q, n_N1d.mT)
+    return value_NTd / torch.maximum(size_NT1.abs(), (-m_NT).exp()[..., None])
+
+
+def _write(k: Tensor, v: Tensor, log_i: Tensor, forgotten_NT: Tensor, memory: Memory | None) -> Memory:
+    """Return the memory after a chunk."""
+    exponent_NT = forgotten_NT[:, -1:] + log_i - forgotten_NT
+    m_N1 = exponent_NT.detach().amax(1, keepdim=True)
+    if memory is not None:
+        m_N1 = torch.maximum(m_N1, (forgotten_NT[:, -1:] + memory[2]).detach())
+    written_NTd = (exponent_NT - m_N1).exp()[..., None] * k
+    C_Ndd, n_N1d = torch.bmm(v.mT, written_NTd), written_NTd.sum(1, keepdim=True)
+    if memory is not None:
+        old_N11 = (forgotten_NT[:, -1:] + memory[2] - m_N1).exp()[..., None]
+        C_Ndd, n_N1d = old_N11 * memory[0] + C_Ndd, old_N11 * memory[1] + n_N1d
+    return C_Ndd, n_N1d, m_N1

@@ -25,8 +25,13 @@ class ResidualConfig(LayeredConfig):
     packs = True
     family = "Linear recurrences"
     small_settings = {"layers": 2}
-    arrays_per_position: ClassVar[int] = 16
+    arrays_kept: ClassVar[int] = 16
     """Numbers, as multiples of the width, that the backward pass of a block's mixer keeps for a position."""
+    arrays_evaluated: ClassVar[int]
+    """Numbers, as multiples of the width, that an evaluation holds at once for a position."""
+    arrays_moved: ClassVar[tuple[int, int]]
+    """Numbers, as multiples of the width, that a training step on a GPU reads and writes for a position: in the last
+    block, and in each of the others. Counted on tensors without data, like `launches`."""
 
     mlp: float = setting(2.0, "hidden units of a block's gated perceptron as a multiple of the width; 0 leaves it out")
 
@@ -67,11 +72,22 @@ class ResidualConfig(LayeredConfig):
     def sequential_positions(self, num_tokens: int) -> int:
         return 2 * self.layers
 
+    def num_entries(self, vocabulary: Vocabulary, num_samples: int, num_tokens: int, kernel: str) -> float:
+        return num_samples * num_tokens * self.width * 12 * self.layers
+
+    def moved_numbers(
+        self, vocabulary: Vocabulary, num_samples: int, num_tokens: int, kernel: str, training: bool
+    ) -> float:
+        last, other = self.arrays_moved
+        moved = num_samples * num_tokens * self.width * (last + other * (self.layers - 1))
+        return moved if training else 0.3 * moved
+
     def working_memory(self, vocabulary: Vocabulary, num_samples: int, num_tokens: int, training: bool) -> int:
         num_positions = num_samples * num_tokens
-        per_block = self.arrays_per_position * self.width + 4 * self.hidden
-        kept = per_block * (self.layers if training else 1)
-        return num_positions * (kept + 4 * self.width) + self._index_memory(vocabulary, num_positions)
+        numbers = self.arrays_evaluated * self.width
+        if training:
+            numbers = self.layers * (self.arrays_kept * self.width + 4 * self.hidden) + 4 * self.width
+        return num_positions * numbers + self._index_memory(vocabulary, num_positions)
 
     def problems(self) -> list[str]:
         found = LayeredConfig.problems(self)

@@ -4,8 +4,10 @@ from dataclasses import dataclass
 
 from orch.core.settings import setting
 from orch.models.config import Shape
+from orch.models.kernel import PLAIN
 from orch.models.look import Look
 from orch.models.residual.config import ResidualConfig
+from orch.models.step_costs import Launches
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -17,7 +19,8 @@ class Config(ResidualConfig):
     title = "RG-LRU"
     variant_titles = {"1": "RG-LRU (1 layer)", "": "RG-LRU ({} layers)"}
     looks = {"": Look("#1B9E77", "^")}
-    arrays_per_position = 40
+    arrays_kept, arrays_evaluated, arrays_moved = 40, 15, (343, 566)
+    launches = {PLAIN: Launches(66, per_layer=267)}
 
     kernel_size: int = setting(4, "width of the causal convolution")
 

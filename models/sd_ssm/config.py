@@ -4,7 +4,9 @@ from dataclasses import dataclass
 
 from orch.core.settings import setting
 from orch.models.config import ModelConfig, Shape, Vocabulary
+from orch.models.kernel import PLAIN
 from orch.models.look import Look
+from orch.models.step_costs import Launches
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -17,6 +19,7 @@ class Config(ModelConfig):
     family = "Bilinear models"
     looks = {"": Look("#7570B3", "H")}
     packs = True
+    launches = {PLAIN: Launches(118, per_position=6, per_token=3)}
     holds_positions = False
 
     matrices: int = setting(6, "transition matrices of the dictionary")

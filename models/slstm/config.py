@@ -4,8 +4,10 @@ from dataclasses import dataclass
 
 from orch.core.settings import setting
 from orch.models.config import Shape
+from orch.models.kernel import PLAIN
 from orch.models.look import Look
 from orch.models.residual.config import ResidualConfig
+from orch.models.step_costs import Launches
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -18,7 +20,8 @@ class Config(ResidualConfig):
     variant_titles = {"1": "sLSTM (1 layer)", "": "sLSTM ({} layers)"}
     family = "Other models"
     looks = {"": Look("#D95F02", "<")}
-    arrays_per_position = 60
+    arrays_kept, arrays_evaluated, arrays_moved = 60, 16, (245, 456)
+    launches = {PLAIN: Launches(66, per_layer=228, per_position=33)}
 
     heads: int = setting(4, "blocks of the recurrent matrices, among which the width is divided")
 

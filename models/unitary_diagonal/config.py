@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 
 from orch.models.config import Shape
+from orch.models.kernel import PLAIN
 from orch.models.look import Look
 from orch.models.residual.config import ResidualConfig
+from orch.models.step_costs import Launches
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -16,7 +18,8 @@ class Config(ResidualConfig):
     title = "Unitary diagonal"
     variant_titles = {"1": "Unitary diagonal (1 layer)", "": "Unitary diagonal ({} layers)"}
     looks = {"": Look("#E7298A", "d")}
-    arrays_per_position = 30
+    arrays_kept, arrays_evaluated, arrays_moved = 30, 16, (230, 419)
+    launches = {PLAIN: Launches(66, per_layer=148)}
 
     def mixer_shapes(self) -> dict[str, Shape]:
         H = self.width

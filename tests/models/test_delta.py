@@ -14,10 +14,9 @@ from torch.nn import functional as F
 from orch import models, tasks
 from orch.models import Vocabulary
 from orch.models.kernel import COMPILED
-from orch.models.network import Network, build
+from orch.models.network import Network, build, per_trial_loss
 from orch.models.recurrence.delta_rule import delta_rule, delta_rule_by_step
 from orch.tasks.sampling import Sampler
-from orch.training.evaluation import per_trial_loss
 
 TASK = tasks.REGISTRY["modular_addition"](modulus=5)
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
