@@ -13,8 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from orch.models.kernel import PLAIN
-from orch.models.step_costs import TRITON
+from orch.models.kernel import PLAIN, TRITON
 from orch.planning import step_time
 from orch.planning.estimate import Estimator
 from orch.planning.pack_size import pack_size

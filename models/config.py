@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 from orch.core.errors import InvalidSettings
 from orch.core.settings import setting
-from orch.models.kernel import COMPILED, PLAIN, choose_kernel
+from orch.models.kernel import COMPILED, PLAIN, TRITON, choose_kernel
 from orch.models.look import Look
-from orch.models.step_costs import TRITON, Launches
+from orch.models.step_costs import Launches
 
 if TYPE_CHECKING:
     from orch.models.network import Network
@@ -60,6 +60,10 @@ class ModelConfig:
     the plain kernel may be faster, because one operation of it serves all of them."""
     compiled_kernel: ClassVar[str] = COMPILED
     """Name of its compiled kernels. Faster ones that round differently need another name: a trial keeps its kernel."""
+    gpu_kernels: ClassVar[bool] = False
+    """True if the network has kernels for GPUs, in `models/gpu_kernels/`."""
+    token_tables: ClassVar[tuple[str, ...]] = ()
+    """Weights that are only multiplied with embeddings, once per token: kernels for GPUs write no gradients of them."""
     slow: ClassVar[bool] = False
     """True if it takes many times as long as other models of its width: small scales train fewer trials of it."""
     title: ClassVar[str] = ""
@@ -103,9 +107,10 @@ class ModelConfig:
 
     def kernel_name(self, device: str) -> str:
         """Return the implementation that trains new trials on `device`, to be recorded with their results."""
-        if not self.has_compiled or choose_kernel(device, self.compiled) == PLAIN:
+        if device.startswith("cpu") and not self.has_compiled:
             return PLAIN
-        return self.compiled_kernel
+        chosen = choose_kernel(device, self.compiled, self.has_gpu_kernels)
+        return self.compiled_kernel if chosen == COMPILED else chosen
 
     @property
     def has_compiled(self) -> bool:
@@ -116,6 +121,15 @@ class ModelConfig:
     def crosses_cells(self) -> bool:
         """Whether its trials are stacked across tasks. A model derived from one that is may have another network."""
         return bool(vars(type(self)).get("packs_across_cells"))
+
+    @property
+    def has_gpu_kernels(self) -> bool:
+        """Whether the network has kernels for GPUs. A model derived from one that has may have another network."""
+        return bool(vars(type(self)).get("gpu_kernels", False))
+
+    def uses_triton(self, device: str) -> bool:
+        """Return whether new trials on `device` run kernels for GPUs, as far as one can tell without torch."""
+        return self.has_gpu_kernels and choose_kernel(device, has_triton=True) == TRITON
 
     @property
     def compiled(self) -> bool:
@@ -202,6 +216,10 @@ class ModelConfig:
         num_states = num_samples * num_tokens if training or self.holds_positions else num_samples
         return 16 * num_states * self.width + self._index_memory(vocabulary, num_samples * num_tokens)
 
+    def gpu_kernel_memory(self, vocabulary: Vocabulary, num_samples: int, num_tokens: int, training: bool) -> int:
+        """Return the same as `working_memory`, where kernels for GPUs run."""
+        return self.working_memory(vocabulary, num_samples, num_tokens, training)
+
     def _index_memory(self, vocabulary: Vocabulary, num_positions: int) -> int:
         """Numbers that say which token is where: indices, which take two each, and sums by token."""
         return num_positions * (vocabulary.readable + 16)
@@ -277,6 +295,13 @@ class BilinearFamilyConfig(ModelConfig):
             + transitions * self.transition_size(vocabulary.readable, num_positions)
             + self._index_memory(vocabulary, num_positions)
         )
+
+    def gpu_kernel_memory(self, vocabulary: Vocabulary, num_samples: int, num_tokens: int, training: bool) -> int:
+        # No sample has a copy of its transition. Training keeps the states before and after each division.
+        num_positions = num_samples * num_tokens
+        num_states, tables = (4 * num_positions, 3) if training else (6 * num_samples, 2)
+        table = vocabulary.readable * self.transition_size(vocabulary.readable, num_positions)
+        return num_states * self.width + tables * table + 16 * num_positions
 
     def is_trained(self, parameter: str) -> bool:
         return parameter.startswith("head.") or not self.frozen
@@ -385,6 +410,13 @@ class TokenRNNConfig(ModelConfig):
             else (4 * self.num_gates + 4) * num_samples * self.width
         )
         return numbers + 4 * self.num_gates * self.width**2 + self._index_memory(vocabulary, num_positions)
+
+    def gpu_kernel_memory(self, vocabulary: Vocabulary, num_samples: int, num_tokens: int, training: bool) -> int:
+        # Training keeps the gates, where their gradients take the same place, and two states at every position.
+        num_positions = num_samples * num_tokens
+        kept = (self.num_gates + 2) * self.width * (num_positions if training else num_samples)
+        passing = 6 * num_samples + 4 * vocabulary.readable * self.num_gates
+        return kept + passing * self.width + self._index_memory(vocabulary, num_positions)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

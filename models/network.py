@@ -12,17 +12,16 @@ from torch import Tensor, nn
 
 from orch.core.errors import InvalidSettings
 from orch.models.config import BilinearFamilyConfig, ModelConfig, Vocabulary
-from orch.models.kernel import PLAIN, is_compiled
+from orch.models.kernel import PLAIN, TRITON, is_compiled
 from orch.models.recurrence import Normalisation
 from orch.models.stacking import NUM_TRIED, Stacking, decide_stacking, stacked_call
-from orch.models.token_table import Scratch, token_table
+from orch.models.token_table import Gradient, OuterProducts, Scratch, flat_table, token_table
 from orch.models.vocabularies import Vocabularies, stack_padded
 from orch.models.wrapped_module import State as State
 from orch.models.wrapped_module import WrappedModule
 
 if TYPE_CHECKING:
     from orch.models.compiled.gates import GatedScan
-    from orch.models.compiled.token_table import Gradient
     from orch.models.compiled.transitions import CompiledScan
 
 M = TypeVar("M", bound=nn.Module)
@@ -50,6 +49,7 @@ class Network(nn.Module):
         self.names = list(members[0])
         self.kernel = PLAIN
         self.scratch: Scratch | None = None
+        self._tables: dict[str, tuple[Tensor, Tensor]] = {}
         self.noise_seed: Callable[[int], int] = lambda trial: 0
         """Seed of the random numbers, such as those of dropout, that a trial draws in the coming training step."""
         self.register_buffer("mask_K1V", self.vocabularies.mask(), persistent=False)
@@ -82,12 +82,33 @@ class Network(nn.Module):
         """Return whether a tensor of the state is a parameter. If not, it is a buffer, such as a running mean."""
         return True
 
-    def compiled_gradients(self, tokens_KBT: Tensor, target_KB: Tensor) -> "tuple[Tensor, dict[str, Gradient]]":
+    def compiled_gradients(self, tokens_KBT: Tensor, target_KB: Tensor) -> tuple[Tensor, dict[str, Gradient]]:
         """Return each trial's mean loss (K) and its gradient by parameter, from compiled kernels.
 
         Only a network whose settings say `compiled` has them. Autograd takes no part.
         """
         raise NotImplementedError
+
+    def token_table(self, name: str, x_KRD: Tensor) -> Tensor:
+        """Multiply the weight of this name, (K, *O, D), with each token's embedding: (K, R, *O)."""
+        weight_KOD = self[name]
+        if self.kernel != TRITON or not (weight_KOD.requires_grad and torch.is_grad_enabled()):
+            return self.vocabularies.by_token(
+                lambda x, weight: token_table(weight, x, self.table_scratch), x_KRD, weight_KOD
+            )
+        table_KRO = flat_table(weight_KOD.detach(), x_KRD)
+        self._tables[name] = table_KRO, x_KRD.detach()
+        return torch.unflatten(table_KRO, -1, weight_KOD.shape[1:-1])
+
+    def gradients(self, loss: Tensor, parameters: Mapping[str, Tensor]) -> list[Gradient]:
+        """Return the gradient of every parameter. With kernels for GPUs, those of token tables are not written out."""
+        tables, self._tables = self._tables, {}
+        wanted = [tables[name][0] if name in tables else parameter for name, parameter in parameters.items()]
+        found = torch.autograd.grad(loss, wanted)
+        return [
+            OuterProducts(gradient, tables[name][1]) if name in tables else gradient
+            for name, gradient in zip(parameters, found, strict=True)
+        ]
 
     @property
     def answers_compiled(self) -> bool:
@@ -146,12 +167,6 @@ class Network(nn.Module):
     def table_scratch(self) -> Scratch | None:
         """Memory for the gradient of a token table's weight. Several vocabularies would overwrite each other's."""
         return None if self.vocabularies.mixed else self.scratch
-
-    def table(self, name: str, x_KRD: Tensor) -> Tensor:
-        """Multiply the weight of this name with the embedding of each token: (K, R, *O)."""
-        return self.vocabularies.by_token(
-            lambda x, weight: token_table(weight, x, self.table_scratch), x_KRD, self[name]
-        )
 
     def with_unread_rows(self, g_KRD: Tensor) -> Tensor:
         """Return the gradient of the embedding, which is zero for tokens that are never read."""
@@ -261,6 +276,8 @@ class BilinearFamily(Network):
         if self.answers_compiled and self.answers_faster:
             return self.head(self._compiled_scan(x_KRD, tokens_KBT).forward(keep=False))
         normalisation, every_step = self._normalisation()
+        if self.kernel == TRITON:
+            return self.head(self.gpu_scan(x_KRD, tokens_KBT, normalisation, every_step, self._additive(x_KRD)))
         each = normalisation if every_step else Normalisation("none", self.config.state_block)
         h_KBH = self.scan(x_KRD, tokens_KBT, each, self._additive(x_KRD))
         return self.head(h_KBH if every_step else normalisation(h_KBH))
@@ -270,6 +287,17 @@ class BilinearFamily(Network):
         config = self.config
         kind, _, final = (config.train_normalisation if self.training else config.eval_normalisation).partition("-")
         return Normalisation(kind, config.state_block), not final
+
+    def gpu_scan(
+        self,
+        x_KRD: Tensor,
+        tokens_KBT: Tensor,
+        normalisation: Normalisation,
+        every_step: bool,
+        additive_KRH: Tensor | None,
+    ) -> Tensor:
+        """Return the final states (K, B, H), normalised at every step or only at the last, from kernels for GPUs."""
+        raise NotImplementedError
 
     @property
     def answers_faster(self) -> bool:
@@ -285,7 +313,7 @@ class BilinearFamily(Network):
         return self.compiled_scan(x_KRD, tokens_KBT, *options)
 
     @torch.no_grad()
-    def compiled_gradients(self, tokens_KBT: Tensor, target_KB: Tensor) -> "tuple[Tensor, dict[str, Gradient]]":
+    def compiled_gradients(self, tokens_KBT: Tensor, target_KB: Tensor) -> tuple[Tensor, dict[str, Gradient]]:
         from orch.models.compiled.head import head_loss
 
         x_KRD = self["embedding"][:, : self.vocabulary.readable]
@@ -342,7 +370,7 @@ class TokenRNN(Network):
         return GatedScan(self.input_table(), self["recurrence.weight_hh"], tokens_KBT)
 
     @torch.no_grad()
-    def compiled_gradients(self, tokens_KBT: Tensor, target_KB: Tensor) -> "tuple[Tensor, dict[str, Gradient]]":
+    def compiled_gradients(self, tokens_KBT: Tensor, target_KB: Tensor) -> tuple[Tensor, dict[str, Gradient]]:
         from orch.models.compiled.head import head_loss
 
         scan, vocabularies = self.compiled_scan(tokens_KBT), self.vocabularies
@@ -365,6 +393,8 @@ class TokenRNN(Network):
         """Compute the input's part of every gate, once per token: (K, R, G)."""
         x_KRD = self["embedding"][:, : self.vocabulary.readable]
         bias_KG = self["recurrence.bias_ih"] + self["recurrence.bias_hh"]
+        if self.kernel == TRITON:
+            return self.token_table("recurrence.weight_ih", x_KRD) + bias_KG[:, None]
         return self.vocabularies.by_token(
             lambda x, weight, bias: token_table(weight, x, self.table_scratch) + bias[:, None],
             *(x_KRD, self["recurrence.weight_ih"], bias_KG),

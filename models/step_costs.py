@@ -5,9 +5,6 @@ Times of devices are in `orch.planning.step_time`; here are only facts about a m
 
 from dataclasses import dataclass
 
-TRITON = "triton"
-"""Kernels for GPUs, made by Triton."""
-
 
 @dataclass(frozen=True, slots=True)
 class Launches:

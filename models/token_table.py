@@ -1,6 +1,6 @@
 """Token tables: W x for the embedding x of every readable token, so that a sequence only looks its rows up."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -12,11 +12,36 @@ Scratch = dict[str, Tensor]
 Its contents are valid only until the next backward pass."""
 
 
+class OuterProducts(NamedTuple):
+    """The gradient of a weight of shape (K, *O, D) as sums over tokens, of g_r times x_r.
+
+    Adam can read it without writing it out, which for a full bilinear model would take longer than its recurrence.
+    """
+
+    g_KRO: Tensor
+    x_KRD: Tensor
+
+    def written_out(self) -> Tensor:
+        """Return the gradient: (K, O, D)."""
+        return torch.bmm(self.g_KRO.transpose(1, 2), self.x_KRD)
+
+
+Gradient = Tensor | OuterProducts
+
+
+def written_out(gradient: Gradient) -> Tensor:
+    """Return a gradient as one tensor, which may have one axis for all outputs."""
+    return gradient.written_out() if isinstance(gradient, OuterProducts) else gradient
+
+
 def token_table(weight_KOD: Tensor, x_KRD: Tensor, scratch: Scratch | None = None) -> Tensor:
     """Multiply a weight of shape (K, *O, D) with each token's embedding: (K, R, *O)."""
-    outputs = weight_KOD.shape[1:-1]
-    table_KRO = apply_function(_TokenTable, weight_KOD.flatten(1, -2), x_KRD, scratch)
-    return torch.unflatten(table_KRO, -1, outputs)
+    return torch.unflatten(flat_table(weight_KOD, x_KRD, scratch), -1, weight_KOD.shape[1:-1])
+
+
+def flat_table(weight_KOD: Tensor, x_KRD: Tensor, scratch: Scratch | None = None) -> Tensor:
+    """Return the table of `token_table` with one axis for all outputs: (K, R, O)."""
+    return apply_function(_TokenTable, weight_KOD.flatten(1, -2), x_KRD, scratch)
 
 
 class _TokenTable(torch.autograd.Function):

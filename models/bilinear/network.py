@@ -18,8 +18,21 @@ class Network(BilinearFamily):
     def scan(
         self, x_KRD: Tensor, tokens_KBT: Tensor, normalisation: Normalisation, additive_KRH: Tensor | None
     ) -> Tensor:
-        table_KRHH = self.table("recurrence.transition", x_KRD)
+        table_KRHH = self.token_table("recurrence.transition", x_KRD)
         return block_scan(table_KRHH[..., None], tokens_KBT, self["initial_state"], normalisation, additive_KRH)
+
+    def gpu_scan(
+        self,
+        x_KRD: Tensor,
+        tokens_KBT: Tensor,
+        normalisation: Normalisation,
+        every_step: bool,
+        additive_KRH: Tensor | None,
+    ) -> Tensor:
+        from orch.models.gpu_kernels.scan import scan
+
+        table_KRbbn = self.token_table("recurrence.transition", x_KRD)[..., None]
+        return scan(table_KRbbn, tokens_KBT, self["initial_state"], normalisation, every_step, additive_KRH)
 
     def compiled_scan(self, x_KRD: Tensor, tokens_KBT: Tensor, *options: Any) -> "CompiledScan":
         from orch.models.compiled.transitions import TableScan, WeightedBlocks

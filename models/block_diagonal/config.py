@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from orch.core.settings import setting
 from orch.models.config import ELEMENTWISE, BilinearFamilyConfig, Shape, Vocabulary
-from orch.models.kernel import COMPILED, PLAIN
+from orch.models.kernel import COMPILED, PLAIN, TRITON
 from orch.models.look import DASH_DOT, DASHED, DOTTED, Look
-from orch.models.step_costs import TRITON, Launches
+from orch.models.step_costs import Launches
 
 ONE_LAUNCH = 8
 """Largest block that a kernel for GPUs applies at all positions in one launch."""
@@ -18,6 +18,8 @@ class Config(BilinearFamilyConfig):
     revision = 3
     packs_across_cells = True
     compiled_from = 1
+    gpu_kernels = True
+    token_tables = ("recurrence.transition",)
     about = "A(x) made of independent blocks; block size 1 is the real diagonal"
     title = "Block-diagonal"
     variant_titles = {"1": "Block 1 (real diagonal)", "": "Block {}"}

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from orch.models.compiled.jit import inlined, jit
-from orch.models.compiled.token_table import OuterProducts
+from orch.models.token_table import OuterProducts
 
 _ROWS_AT_ONCE = 16
 """Rows of the weight whose factors are read at once, because they lie next to each other in a line of the cache."""

@@ -14,10 +14,10 @@ from orch.models.compiled.jit import jit
 from orch.models.compiled.matmul import product
 from orch.models.compiled.normalisation import kinds_of, normalise, normalise_back, num_divisors
 from orch.models.compiled.ragged import Ragged, sum_rows
-from orch.models.compiled.token_table import Gradient
 from orch.models.compiled.transitions import CompiledScan, ScanGradients, TableScan
 from orch.models.recurrence.factored import multiplies_out
 from orch.models.recurrence.normalisation import Normalisation
+from orch.models.token_table import Gradient
 from orch.models.vocabularies import Vocabularies
 
 

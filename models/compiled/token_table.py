@@ -5,7 +5,6 @@ over W are faster than matrix products.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -13,24 +12,8 @@ from torch import Tensor
 from orch.models.compiled.jit import jit
 from orch.models.compiled.matmul import product
 from orch.models.config import MOST_TOKENS_IN_ONE_PASS
+from orch.models.token_table import Gradient, OuterProducts
 from orch.models.vocabularies import Vocabularies
-
-
-class OuterProducts(NamedTuple):
-    """The gradient of a weight of shape (K, *O, D) as sums over tokens, of g_r times x_r.
-
-    Adam can read it without writing it out, which for a full bilinear model would take longer than its recurrence.
-    """
-
-    g_KRO: Tensor
-    x_KRD: Tensor
-
-    def written_out(self) -> Tensor:
-        """Return the gradient: (K, O, D)."""
-        return torch.bmm(self.g_KRO.transpose(1, 2), self.x_KRD)
-
-
-Gradient = Tensor | OuterProducts
 
 
 def token_table(weight_KOD: Tensor, x_KRD: Tensor, vocabularies: Vocabularies) -> Tensor:

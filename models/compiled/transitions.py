@@ -6,8 +6,9 @@ import torch
 from torch import Tensor
 
 from orch.models.compiled.block_scan import BlockScan
-from orch.models.compiled.token_table import Gradient, token_table, token_table_back
+from orch.models.compiled.token_table import token_table, token_table_back
 from orch.models.recurrence.normalisation import Normalisation
+from orch.models.token_table import Gradient
 from orch.models.vocabularies import Vocabularies
 
 

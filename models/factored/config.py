@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from orch.core.settings import setting
 from orch.models.config import BilinearFamilyConfig, Shape, Vocabulary
-from orch.models.kernel import COMPILED, PLAIN
+from orch.models.kernel import COMPILED, PLAIN, TRITON
 from orch.models.look import Look
-from orch.models.step_costs import TRITON, Launches
+from orch.models.step_costs import Launches
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -16,6 +16,7 @@ class Config(BilinearFamilyConfig):
     revision = 3
     packs_across_cells = True
     compiled_from = 128
+    gpu_kernels = True
     about = "A(x) = W1 diag(Wx x) W2^T: the bilinear tensor as a sum of R rank-one terms"
     title = "Factored"
     variant_titles = {"": "Factored (rank {})"}
@@ -81,6 +82,13 @@ class Config(BilinearFamilyConfig):
 
     def choices(self, vocabulary: Vocabulary, num_positions: int) -> tuple[bool, ...]:
         return (self._multiplies_out(vocabulary.readable, num_positions),)
+
+    def gpu_kernel_memory(self, vocabulary: Vocabulary, num_samples: int, num_tokens: int, training: bool) -> int:
+        # Training keeps a state, a product and their gradients at every position; the gates have two gradients.
+        H, F, num_positions = self.width, self.rank, num_samples * num_tokens
+        kept = (2 * H + 3 * F) * num_positions if training else 0
+        passing = (6 * num_samples + 4 * vocabulary.readable) * (H + F)
+        return kept + passing + self._index_memory(vocabulary, num_positions)
 
     def problems(self) -> list[str]:
         found = BilinearFamilyConfig.problems(self)

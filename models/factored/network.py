@@ -3,6 +3,7 @@
 A_x = W^(h1) diag((W^(x))^T x) (W^(h2))^T          `out` is W^(h1), `gate` is W^(x), `into` is W^(h2)
 """
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -22,6 +23,22 @@ class Network(BilinearFamily):
         gate_KRF = self.vocabularies.by_token(torch.bmm, x_KRD, self["recurrence.gate"])
         out, into = self["recurrence.out"], self["recurrence.into"]
         return factored_scan(out, gate_KRF, into, tokens_KBT, self["initial_state"], normalisation, additive_KRH)
+
+    def gpu_scan(
+        self,
+        x_KRD: Tensor,
+        tokens_KBT: Tensor,
+        normalisation: Normalisation,
+        every_step: bool,
+        additive_KRH: Tensor | None,
+    ) -> Tensor:
+        from orch.models.gpu_kernels.factors import factored_scan as gpu_scan
+
+        each = normalisation if every_step else replace(normalisation, kind="none")
+        out, into, h0_KH = self["recurrence.out"], self["recurrence.into"], self["initial_state"]
+        gate_KRF = torch.bmm(x_KRD, self["recurrence.gate"])
+        h_KBH = gpu_scan(out, gate_KRF, into, tokens_KBT, h0_KH, each, additive_KRH)
+        return h_KBH if every_step else normalisation(h_KBH)
 
     def compiled_scan(self, x_KRD: Tensor, tokens_KBT: Tensor, *options: Any) -> "CompiledScan":
         from orch.models.compiled.factors import factored_scan as compiled_scan

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from orch.models.config import TokenRNNConfig
-from orch.models.kernel import COMPILED, PLAIN
+from orch.models.kernel import COMPILED, PLAIN, TRITON
 from orch.models.look import Look
-from orch.models.step_costs import TRITON, Launches
+from orch.models.step_costs import Launches
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -14,6 +14,7 @@ class Config(TokenRNNConfig):
     revision = 2
     packs_across_cells = True
     compiled_from = 128
+    gpu_kernels = True
     num_gates = 4
     about = "gated recurrence, torch.nn.LSTM's parameters"
     title = "LSTM"

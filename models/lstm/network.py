@@ -5,6 +5,7 @@ i, f, o = sigmoid(W x + U h + b), g = tanh(W x + U h + b);   c' = f c + i g;   h
 
 from torch import Tensor
 
+from orch.models.kernel import TRITON
 from orch.models.network import TokenRNN
 from orch.models.recurrence import lstm_scan
 
@@ -13,4 +14,7 @@ class Network(TokenRNN):
     def forward(self, tokens_KBT: Tensor, end_KB: Tensor) -> Tensor:
         if self.answers_compiled:
             return self.head(self.compiled_scan(tokens_KBT).forward(keep=False))
-        return self.head(lstm_scan(self.input_table(), self["recurrence.weight_hh"], tokens_KBT))
+        scan = lstm_scan
+        if self.kernel == TRITON:
+            from orch.models.gpu_kernels.gates import lstm_scan as scan
+        return self.head(scan(self.input_table(), self["recurrence.weight_hh"], tokens_KBT))

@@ -4,9 +4,12 @@ from dataclasses import dataclass
 
 from orch.core.settings import setting
 from orch.models.config import LayeredConfig, Shape, Vocabulary
-from orch.models.kernel import COMPILED, COMPILED_2, PLAIN
+from orch.models.kernel import COMPILED, COMPILED_2, PLAIN, TRITON, choose_kernel
 from orch.models.look import DASHED, DOTTED, Look
-from orch.models.step_costs import TRITON, Launches
+from orch.models.step_costs import Launches
+
+MAMBA_SSM = "mamba_ssm"
+"""Name of the kernel that the CUDA packages of Mamba's authors provide."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,6 +28,7 @@ class Config(LayeredConfig):
     packs = True
     compiled_from = 1
     compiled_kernel = COMPILED_2  # of `compiled`, only the scan is machine code
+    gpu_kernels = True
     small_settings = {"layers": 2}
     own_learning_rates = {"laptop": (1e-3,)}
     launches = {
@@ -42,6 +46,8 @@ class Config(LayeredConfig):
     def kernel_name(self, device: str) -> str:
         if device.startswith("cpu"):
             return LayeredConfig.kernel_name(self, device)
+        if (chosen := choose_kernel(device, has_triton=True)) == TRITON:
+            return chosen
         from orch.models.mamba.scan import kernel
 
         return kernel(device)
@@ -100,6 +106,18 @@ class Config(LayeredConfig):
             return num_positions * self.inner * (14 * self.layers + 3 * self.state_size) + indices
         per_position = 6 if self.layers == 1 else 9
         return self.inner * (per_position * num_positions + 2 * num_samples * self.state_size) + indices
+
+    def gpu_kernel_memory(self, vocabulary: Vocabulary, num_samples: int, num_tokens: int, training: bool) -> int:
+        num_positions = num_samples * num_tokens
+        other = 2 * self.width + self.time_step_rank + 2 * self.state_size
+        numbers = num_positions * ((4 if self.layers == 1 and not training else 7) * self.inner + other)
+        if training:
+            # A quarter of the states is kept. The backward pass holds the gradients of one layer at a time, and those
+            # of its weights for each sample.
+            states = self.state_size * num_samples * -(-num_tokens // 4)
+            parts = num_samples * (self.state_size + self.kernel_size + 3)
+            numbers = self.layers * (numbers + self.inner * states) + self.inner * (8 * num_positions + parts)
+        return numbers + self._index_memory(vocabulary, num_positions)
 
     def problems(self) -> list[str]:
         found = LayeredConfig.problems(self)

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from orch.models.config import Vocabulary
-from orch.models.kernel import COMPILED, is_compiled
+from orch.models.kernel import COMPILED, TRITON, is_compiled
 from orch.models.mamba.config import Config
 from orch.models.mamba.scan import convolve, scan
 from orch.models.network import Network as StackedNetwork
@@ -25,7 +25,7 @@ from orch.models.vocabularies import stack_padded
 from orch.models.wrapped_module import State
 
 if TYPE_CHECKING:
-    from orch.models.compiled.token_table import Gradient
+    from orch.models.token_table import Gradient
 
 NORM_EPSILON = 1e-5
 INITIAL_DEVIATION = 0.1
@@ -43,6 +43,10 @@ class Network(StackedNetwork):
         return parameters_like_torch(lambda: _Parameters(config, vocabulary), generator)
 
     def forward(self, tokens_KBT: Tensor, end_KB: Tensor) -> Tensor:
+        if self.kernel == TRITON:
+            from orch.models.gpu_kernels.mamba import answer
+
+            return answer(self.__getitem__, self.config.layers, NORM_EPSILON, tokens_KBT, end_KB)
         # Padding has no embedding. Any token will do, because a causal model cannot see what follows [EOI].
         readable_KBT = tokens_KBT.clamp(max=self.vocabulary.readable - 1)
         if torch.is_grad_enabled() or tokens_KBT.is_cuda:

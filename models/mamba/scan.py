@@ -7,9 +7,10 @@ The scan is fast on a CPU for four reasons. It treats a few samples at a time, s
 States are laid out (N, I), so that every operation runs along the long axis. It uses exp2, which torch computes three
 times as fast as exp. And backward computes the states again, which takes less time than to fetch them from memory.
 
-On CUDA the kernels of `mamba_ssm` and `causal_conv1d` run instead where they are installed (unmeasured): the trials of
-a stack are groups of channels, which both kernels treat separately, so one launch serves all of them. Suffixes of names
-are shapes, as in `network.py`; J is the width of the convolution.
+On CUDA kernels in Triton run instead: `orch.models.gpu_kernels.selective_scan`. Without Triton, those of `mamba_ssm`
+and `causal_conv1d` run where they are installed: the trials of a stack are groups of channels, which both kernels treat
+separately, so one launch serves all of them. Neither was measured. Suffixes of names are shapes, as in `network.py`; J
+is the width of the convolution.
 """
 
 import functools
@@ -25,6 +26,7 @@ from torch.nn import functional as F
 from orch.core.errors import BrokenPackage
 from orch.models.autograd import apply_function
 from orch.models.kernel import PLAIN
+from orch.models.mamba.config import MAMBA_SSM
 
 _PACKAGES = ("mamba_ssm", "causal_conv1d")
 STATES_AT_ONCE = 1 << 18
@@ -35,7 +37,7 @@ STATES_KEPT_AT_ONCE = 1 << 19
 
 def kernel(device: torch.device | str) -> str:
     """Name of the implementation that runs on a device: `mamba_ssm`, or `plain` for the one in this file."""
-    return "mamba_ssm" if torch.device(device).type == "cuda" and _kernels() else PLAIN
+    return MAMBA_SSM if torch.device(device).type == "cuda" and _kernels() else PLAIN
 
 
 def convolve(u_KTBI: Tensor, weight_KI1J: Tensor, bias_KI: Tensor, activated: bool = True) -> Tensor:

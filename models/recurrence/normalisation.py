@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-_TINY = 1e-30
+TINY = 1e-30
+"""Smallest number by which a state is divided."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +30,11 @@ class Normalisation:
         """Return the positive divisor, shaped to broadcast against the state as `_view` sees it."""
         if self.kind == "block":
             # Not vector_norm, which takes fifty times as long over an axis that is not the last.
-            return self._view(u_KBH).square().sum(self._within, keepdim=True).sqrt_().clamp_min_(_TINY)
+            return self._view(u_KBH).square().sum(self._within, keepdim=True).sqrt_().clamp_min_(TINY)
         scale_KB1: Tensor = torch.linalg.vector_norm(u_KBH, dim=-1, keepdim=True)
         if self.kind == "rms":
             scale_KB1.div_(math.sqrt(u_KBH.shape[-1]))
-        return scale_KB1.clamp_min_(_TINY)
+        return scale_KB1.clamp_min_(TINY)
 
     def forward(self, u_KBH: Tensor, out: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
         """Return the normalised state and the divisor."""
@@ -69,8 +70,8 @@ class Normalisation:
         if self.kind == "block":
             u = self._view(u_KBH)
             norm: Tensor = torch.linalg.vector_norm(u, dim=self._within, keepdim=True)
-            return (u / norm.clamp_min(_TINY)).view_as(u_KBH)
-        scale: Tensor = torch.linalg.vector_norm(u_KBH, dim=-1, keepdim=True).clamp_min(_TINY)
+            return (u / norm.clamp_min(TINY)).view_as(u_KBH)
+        scale: Tensor = torch.linalg.vector_norm(u_KBH, dim=-1, keepdim=True).clamp_min(TINY)
         return u_KBH / scale * (math.sqrt(u_KBH.shape[-1]) if self.kind == "rms" else 1.0)
 
     def _view(self, x_KBH: Tensor) -> Tensor:

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from orch.models.config import BilinearFamilyConfig, Shape, Vocabulary
-from orch.models.kernel import COMPILED, PLAIN
+from orch.models.kernel import COMPILED, PLAIN, TRITON
 from orch.models.look import Look
-from orch.models.step_costs import TRITON, Launches
+from orch.models.step_costs import Launches
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -14,6 +14,8 @@ class Config(BilinearFamilyConfig):
     revision = 3
     packs_across_cells = True
     compiled_from = 1
+    gpu_kernels = True
+    token_tables = ("recurrence.angle",)
     about = "A(x) made of 2x2 rotations, their angles linear in the input (R2)"
     title = "Rotation"
     looks = {"": Look("#009E73", "D")}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Network(BilinearFamily):
     def angles(self, x_KRD: Tensor) -> Tensor:
         """Return theta for every readable token and pair of state entries (j, j + H/2): (K, R, H/2)."""
-        return self.table("recurrence.angle", x_KRD)
+        return self.token_table("recurrence.angle", x_KRD)
 
     def scan(
         self, x_KRD: Tensor, tokens_KBT: Tensor, normalisation: Normalisation, additive_KRH: Tensor | None
@@ -27,6 +27,20 @@ class Network(BilinearFamily):
         cos, sin = theta_KRn.cos(), theta_KRn.sin()
         table_KRbbn = torch.unflatten(torch.stack([cos, -sin, sin, cos], dim=2), 2, (2, 2))
         return block_scan(table_KRbbn, tokens_KBT, self["initial_state"], normalisation, additive_KRH)
+
+    def gpu_scan(
+        self,
+        x_KRD: Tensor,
+        tokens_KBT: Tensor,
+        normalisation: Normalisation,
+        every_step: bool,
+        additive_KRH: Tensor | None,
+    ) -> Tensor:
+        from orch.models.gpu_kernels.rotation import rotation_table
+        from orch.models.gpu_kernels.scan import scan
+
+        table_KRbbn = rotation_table(self.angles(x_KRD))
+        return scan(table_KRbbn, tokens_KBT, self["initial_state"], normalisation, every_step, additive_KRH)
 
     @property
     def answers_faster(self) -> bool:

@@ -60,19 +60,25 @@ def memory(trial: Trial, size: int = 1, device: str = "cpu") -> float:
     if device.startswith("cpu"):
         return size * _memory_on_a_core(trial)
     model, vocabulary, num_tokens = trial.model, trial.vocabulary, trial.task.num_tokens
+    fused = model.uses_triton(device)
+    working_memory = model.gpu_kernel_memory if fused else model.working_memory
 
     def evaluation(num_samples: int, num_inputs: int) -> int:
         num_at_once = min(num_samples, max(FEWEST_AT_ONCE, TOKENS_AT_ONCE // (size * num_tokens(num_inputs))))
-        return model.working_memory(vocabulary, num_at_once, num_tokens(num_inputs), training=False)
+        return working_memory(vocabulary, num_at_once, num_tokens(num_inputs), training=False)
 
-    in_training = model.working_memory(vocabulary, trial.batch_size, num_tokens(trial.max_inputs), training=True)
+    in_training = working_memory(vocabulary, trial.batch_size, num_tokens(trial.max_inputs), training=True)
     in_evaluation = max(
         evaluation(trial.validation_samples, trial.max_inputs),
         *(evaluation(trial.test_samples, length) for length in trial.tested_lengths),
     )
     num_parameters = model.num_parameters(vocabulary)
+    shapes = model.shapes(vocabulary)
+    unwritten = sum(math.prod(shapes[name]) for name in model.token_tables) if fused else 0
     # A recorded step keeps its memory while the pack is evaluated, or copied because a trial leaves it.
-    numbers = 4 * num_parameters + in_training + max(in_evaluation, 3 * num_parameters)
+    recorded = 4 * num_parameters - unwritten + in_training + max(in_evaluation, 3 * num_parameters)
+    # Without it, the copies are stacked anew: weights, moments, and one of these twice.
+    numbers = max(recorded, 7 * num_parameters)
     block = STEPS_PER_BLOCK * trial.batch_size * (num_tokens(trial.max_inputs) + 2)
     return size * (4 * numbers + COPIES_OF_DATA * 8 * block)
 

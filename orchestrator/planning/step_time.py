@@ -13,9 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from orch.models.config import ModelConfig, Vocabulary
-from orch.models.kernel import COMPILED, PLAIN, VARIABLE
+from orch.models.kernel import COMPILED, PLAIN, TRITON, VARIABLE
 from orch.models.module_config import ModuleConfig
-from orch.models.step_costs import TRITON
 from orch.sweeps.batches import FEWEST_AT_ONCE, STEPS_PER_BLOCK, TOKENS_AT_ONCE
 from orch.sweeps.trial import Trial
 
@@ -116,11 +115,11 @@ def planned_kernel(model: ModelConfig, device: str = "cpu") -> str:
     """Return the kernel that new trials would use on `device`, which may be on another machine."""
     wanted = os.environ.get(VARIABLE)
     if not on_cpu(device):
-        has_triton = TRITON in model.launches and getattr(model, "has_gpu_kernels", False)
+        has_triton = TRITON in model.launches and model.has_gpu_kernels
         return TRITON if has_triton and wanted != PLAIN else PLAIN
     prefers_compiled = wanted == COMPILED if wanted in (PLAIN, COMPILED) else model.compiled
     found = model.has_compiled and prefers_compiled and _numba_installed()
-    return str(getattr(model, "compiled_kernel", COMPILED)) if found else PLAIN
+    return model.compiled_kernel if found else PLAIN
 
 
 @functools.cache

@@ -1,24 +1,18 @@
 """The loss and the gradients of a stack of trials on a batch, from the kernel that the stack trains with."""
 
-from typing import TYPE_CHECKING
-
-import torch
 from torch import Tensor
 
 from orch.models.kernel import is_compiled
 from orch.models.network import Network
-
-if TYPE_CHECKING:
-    from orch.models.compiled.token_table import Gradient
+from orch.models.token_table import Gradient
 
 
 def loss_and_gradients(
     network: Network, tokens_KBT: Tensor, end_KB: Tensor, target_KB: Tensor
-) -> "tuple[Tensor, dict[str, Gradient]]":
+) -> tuple[Tensor, dict[str, Gradient]]:
     """Return the loss of each trial on a batch, and the gradients of the trained parameters by name."""
     if is_compiled(network.kernel):
         return network.compiled_gradients(tokens_KBT, target_KB)
     loss_K = network.losses(network(tokens_KBT, end_KB), target_KB).mean(1)
-    names = network.trained_names
-    gradients = torch.autograd.grad(loss_K.sum(), [network[name] for name in names])
-    return loss_K.detach(), dict(zip(names, gradients, strict=True))
+    trained = {name: network[name] for name in network.trained_names}
+    return loss_K.detach(), dict(zip(trained, network.gradients(loss_K.sum(), trained), strict=True))

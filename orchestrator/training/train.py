@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from orch.core.errors import InvalidSettings
-from orch.models.kernel import PLAIN, compiler_found, is_compiled
+from orch.models.kernel import COMPILED, COMPILED_2, PLAIN, TRITON, compiler_found, triton_found
 from orch.models.network import Network, State
 from orch.models.vocabularies import stack_padded
 from orch.sweeps.result import CurvePoint, Result, StopReason
@@ -120,7 +120,8 @@ class Training:
         num_rows = None
         if self.network.vocabularies.mixed:
             num_rows = [[len(each.parameters[name]) for name in self._trained] for each in snapshots]
-        self._adam = StackedAdam(list(trained.values()), [trial.learning_rate for trial in trials], num_rows)
+        rates = [trial.learning_rate for trial in trials]
+        self._adam = StackedAdam(list(trained.values()), rates, num_rows, self.kernel)
         if self.step > 0:
             self._adam.set_step(self.step)
             for position, name in enumerate(self._trained):
@@ -329,15 +330,22 @@ def _kernel_to_go_on_with(snapshots: Sequence[Snapshot], device: torch.device) -
     kernels, model = {each.kernel for each in snapshots}, snapshots[0].trial.model
     assert len(kernels) == 1, "only trials with the same kernel can share a stack"
     (kernel,) = kernels
-    if not is_compiled(kernel):
-        return PLAIN if model.has_compiled else model.kernel_name(device.type)
-    if device.type != "cpu":
+    numba = "cpu", compiler_found, "install numba (pip install numba)"
+    needs: dict[str, tuple[str, Callable[[], bool], str]] = {
+        COMPILED: numba,
+        COMPILED_2: numba,
+        TRITON: ("cuda", triton_found, "install triton (pip install triton) and a C compiler"),
+    }
+    if kernel not in needs:
+        return PLAIN if model.has_compiled or model.has_gpu_kernels else model.kernel_name(device.type)
+    its_device, found, remedy = needs[kernel]
+    if device.type != its_device:
         return model.kernel_name(device.type)
-    if not compiler_found():
+    if not found():
         raise InvalidSettings(
             [
-                "this trial began with compiled kernels, and numba cannot be imported here: install numba"
-                " (pip install numba), or delete the trial's checkpoint to train it anew"
+                f"this trial began with {kernel} kernels, which cannot run here: {remedy}, or delete the trial's"
+                " checkpoint to train it anew"
             ]
         )
     return kernel

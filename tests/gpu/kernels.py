@@ -58,3 +58,19 @@ KERNELS = {
     "sd_ssm": 211,
     "mi_rnn": 198,
 }
+"""With plain kernels."""
+TRITON_KERNELS = {
+    "bilinear": 49,
+    "blocks of 1": 25,
+    "blocks of 2": 25,
+    "blocks of 8": 25,
+    "blocks of 64": 49,
+    "rotation": 27,
+    "factored": 126,
+    "rnn": 76,
+    "lstm": 77,
+    "mamba with 1 layers": 60,
+    "mamba with 2 layers": 92,
+    "mamba with 4 layers": 140,
+}
+"""With kernels for GPUs."""

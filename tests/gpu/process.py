@@ -1,9 +1,11 @@
-"""A process in which torch has a pretended CUDA device: see `simulation.py`."""
+"""Processes for what has to be set before torch or triton is imported: see `simulation.py` and `interpreter.py`."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -40,13 +42,15 @@ def build(folder: Path) -> Path:
     return library
 
 
-class SimulationProcess:
-    """Calls functions of `simulation.py` in a process of its own."""
+class OtherProcess:
+    """Calls functions of a module in a process of its own, where that module runs `serve`."""
 
-    def __init__(self, library: Path):
-        command = [sys.executable, "-m", "tests.gpu.simulation", str(library)]
+    def __init__(self, module: str, *arguments: str, **variables: str):
+        """Start the process with these arguments and, beside ours, these environment variables."""
+        command = [sys.executable, "-m", module, *arguments]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        self._process: Any = subprocess.Popen(command, text=True, cwd=HERE.parents[1], **pipes)
+        environment = os.environ | variables
+        self._process: Any = subprocess.Popen(command, text=True, cwd=HERE.parents[1], env=environment, **pipes)
 
     def call(self, function: str, **arguments: Any) -> Any:
         """Call a function; an error there fails the test here, with its traceback."""
@@ -62,3 +66,14 @@ class SimulationProcess:
         self._process.stdin.close()
         self._process.stdout.close()
         self._process.wait(timeout=60)
+
+
+def serve(functions: dict[str, Any]) -> None:
+    """Answer one request per line of standard input, `{"function": …, "arguments": {…}}`, with one line of JSON."""
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            answer = {"result": functions[request["function"]](**request["arguments"])}
+        except Exception:
+            answer = {"error": traceback.format_exc()}
+        print(json.dumps(answer), flush=True)

@@ -1,16 +1,14 @@
 """Training on a GPU that is not there: fake tensors on device "cuda" have shapes and no data, and run code for GPUs.
 
-Runs in a process of its own, because `pretend_cuda.cpp` has to be loaded before torch: see `process.py`. It reads one
-request per line from its standard input, `{"function": …, "arguments": {…}}`, and answers with one line of JSON.
+Runs in a process of its own, because `pretend_cuda.cpp` has to be loaded before torch: see `process.py`.
 """
 
 import contextlib
 import ctypes
 import dataclasses
 import itertools
-import json
+import os
 import sys
-import traceback
 import weakref
 from collections import Counter
 from importlib.util import find_spec
@@ -29,6 +27,7 @@ from torch._subclasses import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from orch.models.kernel import VARIABLE
 from orch.models.network import Network
 from orch.planning.across_cells import padded
 from orch.planning.pack_size import memory
@@ -36,6 +35,7 @@ from orch.sweeps.trial import Trial, make_trial
 from orch.training import train
 from orch.training.host_copy import HostCopy
 from orch.training.train import Snapshot, Training
+from tests.gpu.process import serve
 from tests.gpu.step_counts import StepCounts
 from tests.training.no_recorder import TheStepItself
 
@@ -155,26 +155,35 @@ def make_trials(model: str, task: str, size: int, settings: dict[str, Any]) -> l
     return [make_trial(task, model, init_seed=seed, data_seed=seed, **shared) for seed in range(size)]
 
 
-def train_pack(model: str, task: str, size: int, settings: dict[str, Any], static: bool = True) -> dict[str, Any]:
+def train_pack(
+    model: str, task: str, size: int, settings: dict[str, Any], kernel: str = "", static: bool = True
+) -> dict[str, Any]:
     """Train a pack of trials on one task: see `train_trials`."""
-    return train_trials(make_trials(model, task, size, settings), static)
+    return train_trials(make_trials(model, task, size, settings), kernel, static)
 
 
-def train_across_cells(model: str, cells: list[tuple[str, int]], size: int) -> dict[str, Any]:
+def train_across_cells(model: str, cells: list[tuple[str, int]], size: int, kernel: str = "") -> dict[str, Any]:
     """Train a pack of `size` trials on each of several tasks, given with their moduli: see `train_trials`."""
     of_cells = [make_trials(model, task, size, {"modulus": modulus}) for task, modulus in cells]
-    return train_trials([trial for trials in of_cells for trial in trials])
+    return train_trials([trial for trials in of_cells for trial in trials], kernel)
 
 
-def train_trials(trials: list[Trial], static: bool = True) -> dict[str, Any]:
+def train_trials(trials: list[Trial], kernel: str = "", static: bool = True) -> dict[str, Any]:
     """Train a pack from its initialisation to its results, and resume it once from snapshots.
+
+    `kernel` is the one to use; by default that which the model prefers.
 
     It takes two steps, of which one is watched, then snapshots, a third step and a validation. There the first trial of
     each task stops and is tested, and the others are stacked anew and train to the end.
     """
     size = len(trials)
     recorder = TheStepItself() if static else None
-    with mock.patch.object(train, "find_recorder", return_value=recorder), FakeDevice() as device, Memory() as used:
+    with (
+        mock.patch.dict(os.environ, {VARIABLE: kernel}),
+        mock.patch.object(train, "find_recorder", return_value=recorder),
+        FakeDevice() as device,
+        Memory() as used,
+    ):
         training = Training(trials, "cuda")
         training.advance(stop_at=1)
         with Watch() as watch:
@@ -188,7 +197,7 @@ def train_trials(trials: list[Trial], static: bool = True) -> dict[str, Any]:
         sizes = [size, len(training.members)]
         while not training.finished:
             training.advance()
-        peak = used.peak
+        peak, predicted = used.peak, memory(padded(trials), size, "cuda")
         resumed = Training.resume(snapshots, "cuda")
         resumed._train_step()
         devices = {str(tensor.device) for tensor in resumed.snapshot().parameters.values()}
@@ -198,6 +207,7 @@ def train_trials(trials: list[Trial], static: bool = True) -> dict[str, Any]:
             for each in snapshots
         )
     return {
+        "kernel": training.kernel,
         "kernels": sum(watch.kernels.values()),
         "validation_kernels": sum(validation.kernels.values()),
         "most": watch.kernels.most_common(12),
@@ -206,7 +216,7 @@ def train_trials(trials: list[Trial], static: bool = True) -> dict[str, Any]:
         "sizes": sizes,
         "num_results": len(training.results),
         "peak": peak,
-        "predicted": memory(padded(trials), size, "cuda"),
+        "predicted": predicted,
         "devices": sorted(devices),
         "resumed_at": resumed.step,
         "own_shapes": own_shapes,
@@ -340,14 +350,6 @@ def copy_in_a_step() -> list[str]:
         return list(train_pack("rnn", "modular_addition", 1, {"width": 16})["with_host"])
 
 
-def answer(request: dict[str, Any]) -> dict[str, Any]:
-    try:
-        return {"result": globals()[request["function"]](**request["arguments"])}
-    except Exception:
-        return {"error": traceback.format_exc()}
-
-
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    for line in sys.stdin:
-        print(json.dumps(answer(json.loads(line))), flush=True)
+    serve(globals())

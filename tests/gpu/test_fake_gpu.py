@@ -5,10 +5,20 @@ from typing import Any
 import pytest
 
 from orch import models, tasks
-from tests.gpu.kernels import KERNELS, KINDS
+from orch.models.kernel import PLAIN, TRITON, triton_found
+from tests.gpu.kernels import KERNELS, KINDS, TRITON_KERNELS
 from tests.small import MODELS
 
 pytestmark = pytest.mark.thorough
+
+CEILINGS = [(PLAIN, kind, KERNELS[kind]) for kind in KINDS] + [
+    (TRITON, kind, ceiling) for kind, ceiling in TRITON_KERNELS.items()
+]
+every_model_and_kernel = pytest.mark.parametrize(
+    ("model", "kernel"),
+    [(model, PLAIN) for model in MODELS]
+    + [(model, TRITON) for model in MODELS if models.REGISTRY[model]().has_gpu_kernels],
+)
 
 
 def num_stacked(model: str) -> int:
@@ -21,21 +31,25 @@ def trained(simulation) -> Any:
     """Return a function that trains a pack, once for all tests that ask for it."""
     known: dict[Any, dict[str, Any]] = {}
 
-    def train(model: str, task: str, size: int, **settings: Any) -> dict[str, Any]:
-        key = model, task, size, tuple(settings.items())
+    def train(model: str, task: str, size: int, kernel: str, **settings: Any) -> dict[str, Any]:
+        if kernel == TRITON and not triton_found():
+            pytest.skip("triton is not installed: pip install triton, on Linux")
+        key = model, task, size, kernel, tuple(settings.items())
         if key not in known:
-            known[key] = simulation.call("train_pack", model=model, task=task, size=size, settings=settings)
+            pack = {"model": model, "task": task, "size": size, "settings": settings}
+            known[key] = simulation.call("train_pack", kernel=kernel, **pack)
+            assert known[key]["kernel"] in (kernel, "mamba_ssm")
         return known[key]
 
     return train
 
 
 @pytest.mark.parametrize("task", sorted(tasks.REGISTRY))
-@pytest.mark.parametrize("model", MODELS)
-def test_every_stage_of_a_training_runs_on_the_device_and_no_step_waits_for_the_host(trained, model, task):
+@every_model_and_kernel
+def test_every_stage_of_a_training_runs_on_the_device_and_no_step_waits_for_the_host(trained, model, kernel, task):
     """No mixed devices and no operation that depends on data: either is an error for fake tensors."""
     for size in (1, num_stacked(model)):
-        found = trained(model, task, size)
+        found = trained(model, task, size, kernel)
         assert found["with_host"] == []
         assert found["sizes"] == [size, size - 1], "the first trial stops at the first validation"
         assert found["num_results"] == size
@@ -45,10 +59,10 @@ def test_every_stage_of_a_training_runs_on_the_device_and_no_step_waits_for_the_
 
 
 @pytest.mark.parametrize("task", sorted(tasks.REGISTRY))
-@pytest.mark.parametrize("model", MODELS)
-def test_a_pack_takes_the_memory_that_the_planner_expects_validations_and_tests_included(trained, model, task):
+@every_model_and_kernel
+def test_a_pack_takes_the_memory_that_the_planner_expects_validations_and_tests_included(trained, model, kernel, task):
     for size in (1, num_stacked(model)):
-        found = trained(model, task, size)
+        found = trained(model, task, size, kernel)
         assert found["peak"] <= found["predicted"], size
         if models.REGISTRY[model].packs:
             # Else packs would be smaller than they could be. Trials of a few megabytes need not be known so well.
@@ -75,21 +89,21 @@ def test_a_pack_across_cells_runs_on_the_device_and_no_step_waits_for_the_host(s
     assert found["kernels"] <= alone["kernels"] + 2
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_trial_of_every_variant_takes_no_more_memory_than_the_planner_expects(trained, kind):
+@pytest.mark.parametrize(("kernel", "kind", "ceiling"), CEILINGS)
+def test_a_trial_of_every_variant_takes_no_more_memory_than_the_planner_expects(trained, kernel, kind, ceiling):
     model, settings = KINDS[kind]
-    found = trained(model, "modular_addition", 1, **settings)
+    found = trained(model, "modular_addition", 1, kernel, **settings)
     assert found["peak"] <= found["predicted"]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_step_starts_no_more_kernels_than_it_used_to(trained, kind):
+@pytest.mark.parametrize(("kernel", "kind", "ceiling"), CEILINGS)
+def test_a_step_starts_no_more_kernels_than_it_used_to(trained, kernel, kind, ceiling):
     model, settings = KINDS[kind]
-    found = trained(model, "modular_addition", 1, **settings)
+    found = trained(model, "modular_addition", 1, kernel, **settings)
     most = ", ".join(f"{count} {name}" for name, count in found["most"])
-    assert found["kernels"] <= KERNELS[kind], f"a step starts {found['kernels']} kernels, most of them {most}"
+    assert found["kernels"] <= ceiling, f"a step starts {found['kernels']} kernels, most of them {most}"
     assert found["validation_kernels"] < 0.55 * found["kernels"], "then recording validations would pay"
-    assert found["kernels"] > 0.9 * KERNELS[kind], f"a step starts {found['kernels']} kernels: lower the ceiling"
+    assert found["kernels"] > 0.9 * ceiling, f"a step starts {found['kernels']} kernels: lower the ceiling"
 
 
 @pytest.mark.parametrize("how", ["item", "bool", "nonzero"])

@@ -11,9 +11,9 @@ from orch import models
 from orch.core.errors import InvalidSettings
 from orch.models.compiled.activation import sigmoid
 from orch.models.compiled.jit import cache_folder, jit, source_digest
-from orch.models.compiled.token_table import OuterProducts
 from orch.models.kernel import COMPILED, PLAIN, choose_kernel
 from orch.models.network import Network, build, per_trial_loss
+from orch.models.token_table import OuterProducts
 from orch.tasks import REGISTRY
 from orch.tasks.sampling import Batch, Sampler
 from orch.training.adam import StackedAdam
@@ -215,7 +215,7 @@ def test_the_kernel_is_chosen_by_device_and_variable(monkeypatch):
     monkeypatch.setenv("ORCH_KERNEL", "plain")
     assert choose_kernel("cpu") == PLAIN
     monkeypatch.setenv("ORCH_KERNEL", "fast")
-    with pytest.raises(InvalidSettings, match="use plain or compiled"):
+    with pytest.raises(InvalidSettings, match="use plain, compiled or triton"):
         choose_kernel("cpu")
 
 

@@ -10,7 +10,7 @@ from torch.nn.functional import conv1d, cross_entropy, silu
 from transformers import MambaConfig, MambaForCausalLM
 
 from orch.core.errors import BrokenPackage
-from orch.models import Vocabulary
+from orch.models import Vocabulary, kernel
 from orch.models.mamba import network, scan
 from orch.models.mamba.config import Config
 from orch.models.network import build
@@ -263,6 +263,7 @@ def packages(tmp_path, monkeypatch):
             (tmp_path / name / "ops/selective_scan_interface.py").write_text("selective_scan_fn = 'scan'")
         monkeypatch.syspath_prepend(str(tmp_path))
 
+    monkeypatch.setattr(kernel, "triton_found", lambda: False)
     scan._kernels.cache_clear()
     yield install
     scan._kernels.cache_clear()
@@ -270,7 +271,15 @@ def packages(tmp_path, monkeypatch):
         del sys.modules[name]
 
 
-def test_without_the_cuda_packages_a_gpu_uses_our_scan(packages, monkeypatch):
+def test_with_triton_a_gpu_uses_our_kernels_whatever_else_is_installed(packages, monkeypatch):
+    packages(mamba_ssm="", causal_conv1d="causal_conv1d_fn = 'convolution'")
+    monkeypatch.setattr(kernel, "triton_found", lambda: True)
+    assert Config().kernel_name("cuda") == "triton"
+    monkeypatch.setenv("ORCH_KERNEL", "plain")
+    assert Config().kernel_name("cuda") == "mamba_ssm"
+
+
+def test_without_triton_and_the_cuda_packages_a_gpu_uses_our_plain_scan(packages, monkeypatch):
     monkeypatch.setattr(scan.importlib.util, "find_spec", lambda name: None)
     assert Config().kernel_name("cuda") == "plain"
 

@@ -91,7 +91,7 @@ def test_a_kernel_that_the_user_chooses_decides_the_size(monkeypatch):
 
 
 def test_packs_that_doctor_timed_decide_the_size():
-    large = trial("bilinear", width=256)
+    large = trial("bilinear", width=192)
     assert pack_size(large, 9) == 1
     assert pack_size(large, 9, tried=Tried(((1, 2.0), (9, 1.0)))) == 9, "they gain twice what was computed"
     assert pack_size(trial("rnn"), 9, tried=Tried(((1, 1.0), (9, 9.0)))) == 1, "they gain nothing"

@@ -142,9 +142,11 @@ def test_a_wrong_test_fails(monkeypatch):
 
 def test_an_optimiser_with_the_rate_of_another_trial_fails(monkeypatch):
     right = StackedAdam.__init__
-    monkeypatch.setattr(
-        StackedAdam, "__init__", lambda self, parameters, rates: right(self, parameters, [rates[0]] * len(rates))
-    )
+
+    def wrong(self, parameters, rates, *more):
+        right(self, parameters, [rates[0]] * len(rates), *more)
+
+    monkeypatch.setattr(StackedAdam, "__init__", wrong)
     with pytest.raises(Failed, match=r"Adam's update of .* from double precision"):
         compare_pack("rnn")
 
