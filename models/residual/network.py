@@ -22,7 +22,7 @@ from orch.models.network import Network, State, normal, uniform
 from orch.models.residual.config import TABLE_ROWS, ResidualConfig
 
 if TYPE_CHECKING:
-    from orch.models.compiled.token_table import Gradient
+    from orch.models.token_table import Gradient
 
 NORM_EPSILON = 1e-5
 LARGE_PRODUCT = 1 << 20
