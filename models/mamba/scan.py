@@ -188,6 +188,7 @@ def _scan_forward(
     B_KTBN: Tensor,
     C_KTBN: Tensor,
     y_KTBI: Tensor,
+    *,
     negative: bool,
 ) -> None:
     """Write y."""
@@ -218,6 +219,7 @@ def _scan_backward(
     g_A_log_KIN: Tensor,
     g_B_KTBN: Tensor,
     g_C_KTBN: Tensor,
+    *,
     negative: bool,
 ) -> None:
     """Write the gradients, given that of y."""
