@@ -19,8 +19,9 @@ class Config(LayeredConfig):
     packs_across_cells = True
     about = "selective state space: positive diagonal transitions"
     title = "Mamba"
-    variant_titles = {"1": "Mamba (1 layer)", "": "Mamba ({} layers)"}
+    variant_titles = {"1": "Mamba (1 layer)", "negative": "Mamba [-1, 1]", "": "Mamba ({} layers)"}
     looks = {
+        "negative": Look("#0B3C5D", "h", DASHED),
         "1": Look("#8CCBEF", "h", DOTTED, filled=False),
         "2": Look("#56B4E9", "h", DASHED, filled=False),
         "": Look("#2383B8", "h"),
@@ -43,7 +44,30 @@ class Config(LayeredConfig):
     # Mamba-130M's own value, kept at every width: the published parameter counts say so.
     time_step_rank: int = setting(48, "rank of the time step's projection")
 
+    negative_eigenvalues: bool = setting(
+        False, "let transitions have eigenvalues in [-1, 1] instead of [0, 1]", past=False
+    )
+
+    @property
+    def table_variant(self) -> str:
+        return "negative" if self.negative_eigenvalues else str(self.layers)
+
+    @property
+    def summary(self) -> str:
+        layers = f"{self.layers} layer{'s' * (self.layers != 1)}"
+        return f"{layers}, eigenvalues in [-1, 1]" if self.negative_eigenvalues else layers
+
+    @property
+    def has_compiled(self) -> bool:
+        return not self.negative_eigenvalues and vars(type(self)).get("compiled_from") is not None
+
+    @property
+    def has_gpu_kernels(self) -> bool:
+        return not self.negative_eigenvalues and bool(vars(type(self)).get("gpu_kernels"))
+
     def kernel_name(self, device: str) -> str:
+        if self.negative_eigenvalues:
+            return PLAIN
         if device.startswith("cpu"):
             return LayeredConfig.kernel_name(self, device)
         if (chosen := choose_kernel(device, has_triton=True)) == TRITON:

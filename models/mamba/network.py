@@ -3,7 +3,9 @@
     u, z = W_in norm(x);   x' = silu(conv(u));   (δ, B, C) = W_x x';   Δ = softplus(W_Δ δ + b_Δ)
     h_t = exp(Δ_t A) h_{t-1} + Δ_t B_t x'_t;   y_t = C_t h_t + D x'_t;   x + W_out (y silu(z))
 
-Layers follow one another; logits = E norm(x) with E the tied embedding. All trials of a stack share every product.
+Factors exp(Δ A) are in [0, 1]; with `negative_eigenvalues` they are 2 exp(Δ A) - 1, in [-1, 1] (Grazzi et al., 2025,
+arXiv:2411.12537). Layers follow one another; logits = E norm(x) with E the tied embedding. All trials of a stack share
+every product.
 Shapes beyond the package's: I inner channels, N entries of state per channel, P positions of one trial, T x B of them.
 Time comes before samples, so that one position of all samples is contiguous.
 """
@@ -128,9 +130,8 @@ class Network(StackedNetwork):
         delta_KPI = F.softplus(torch.baddbmm(bias_KI[:, None], step, weight_KIr.mT))
         inputs = (torch.unflatten(each, 1, x_KTBI.shape[1:3]) for each in (delta_KPI, B_KPN, C_KPN))
         delta_KTBI, B_KTBN, C_KTBN = inputs
-        y_KTBI = scan(
-            x_KTBI, delta_KTBI, self._of(layer, "mixer.A_log"), B_KTBN, C_KTBN, compiled=is_compiled(self.kernel)
-        )
+        A_log_KIN, negative = self._of(layer, "mixer.A_log"), self.config.negative_eigenvalues
+        y_KTBI = scan(x_KTBI, delta_KTBI, A_log_KIN, B_KTBN, C_KTBN, is_compiled(self.kernel), negative)
         return y_KTBI.flatten(1, 2), x_KPI
 
 

@@ -40,29 +40,40 @@ def kernel(device: torch.device | str) -> str:
     return MAMBA_SSM if torch.device(device).type == "cuda" and _kernels() else PLAIN
 
 
-def convolve(u_KTBI: Tensor, weight_KI1J: Tensor, bias_KI: Tensor) -> Tensor:
-    """Convolve each channel along time and apply silu: (K, T, B, I)."""
+def convolve(u_KTBI: Tensor, weight_KI1J: Tensor, bias_KI: Tensor, activated: bool = True) -> Tensor:
+    """Convolve each channel along time and apply silu, or not: (K, T, B, I)."""
     kernels = _kernels_for(u_KTBI)
     if kernels and 2 <= weight_KI1J.shape[3] <= 4:  # the only sizes that the kernel supports
         _, convolve_BIT = kernels
-        x_BIT = convolve_BIT(_channels(u_KTBI), weight_KI1J.flatten(0, 2), bias_KI.flatten(), activation="silu")
+        silu = "silu" if activated else None
+        x_BIT = convolve_BIT(_channels(u_KTBI), weight_KI1J.flatten(0, 2), bias_KI.flatten(), activation=silu)
         return _positions(x_BIT, len(u_KTBI))
     x_KTBI = apply_function(_Convolution, u_KTBI, weight_KI1J, bias_KI)
-    return F.silu(x_KTBI, inplace=not torch.is_grad_enabled())
+    return F.silu(x_KTBI, inplace=not torch.is_grad_enabled()) if activated else x_KTBI
 
 
 def scan(
-    x_KTBI: Tensor, delta_KTBI: Tensor, A_log_KIN: Tensor, B_KTBN: Tensor, C_KTBN: Tensor, compiled: bool = False
+    x_KTBI: Tensor,
+    delta_KTBI: Tensor,
+    A_log_KIN: Tensor,
+    B_KTBN: Tensor,
+    C_KTBN: Tensor,
+    compiled: bool = False,
+    negative_eigenvalues: bool = False,
 ) -> Tensor:
-    """Run the selective scan and return y, (K, T, B, I); `compiled` runs its compiled twin, on a CPU."""
+    """Run the selective scan and return y, (K, T, B, I); `compiled` runs its compiled twin, on a CPU.
+
+    With `negative_eigenvalues` the factor is 2 exp(Δ A) - 1 in place of exp(Δ A), and only this file's kernel runs.
+    """
     kernels = _kernels_for(x_KTBI)
-    if kernels:
+    if kernels and not negative_eigenvalues:
         scan_BIT, _ = kernels
         groups = (each.permute(2, 0, 3, 1).contiguous() for each in (B_KTBN, C_KTBN))  # (B, K, N, T)
         y_BIT = scan_BIT(_channels(x_KTBI), _channels(delta_KTBI), -A_log_KIN.exp().flatten(0, 1), *groups)
         return _positions(y_BIT, len(x_KTBI))
-    kind = _CompiledScan if compiled and x_KTBI.dtype == torch.float32 else _Scan
-    return apply_function(kind, x_KTBI, delta_KTBI, A_log_KIN, B_KTBN, C_KTBN)
+    if compiled and x_KTBI.dtype == torch.float32 and not negative_eigenvalues:
+        return apply_function(_CompiledScan, x_KTBI, delta_KTBI, A_log_KIN, B_KTBN, C_KTBN)
+    return apply_function(_Scan, x_KTBI, delta_KTBI, A_log_KIN, B_KTBN, C_KTBN, negative_eigenvalues)
 
 
 @functools.cache
@@ -133,22 +144,23 @@ def _sum_positions(x_KTBI: Tensor) -> Tensor:
 class _Scan(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, x_KTBI: Tensor, delta_KTBI: Tensor, A_log_KIN: Tensor, B_KTBN: Tensor, C_KTBN: Tensor
+        ctx: Any, x_KTBI: Tensor, delta_KTBI: Tensor, A_log_KIN: Tensor, B_KTBN: Tensor, C_KTBN: Tensor, negative: bool
     ) -> Tensor:
         inputs = x_KTBI, delta_KTBI, A_log_KIN, B_KTBN, C_KTBN
         ctx.save_for_backward(*inputs)
+        ctx.negative = negative
         y_KTBI = torch.empty_like(x_KTBI)
         for some in _trials_at_once(x_KTBI):
-            _scan_forward(*(each[some] for each in (*inputs, y_KTBI)))
+            _scan_forward(*(each[some] for each in (*inputs, y_KTBI)), negative=negative)
         return y_KTBI
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, g_KTBI: Tensor) -> tuple[Tensor, ...]:
+    def backward(ctx: Any, g_KTBI: Tensor) -> tuple[Tensor | None, ...]:
         gradients = tuple(map(torch.empty_like, ctx.saved_tensors))
         for some in _trials_at_once(g_KTBI):
-            _scan_backward(*(each[some] for each in (g_KTBI, *ctx.saved_tensors, *gradients)))
-        return gradients
+            _scan_backward(*(each[some] for each in (g_KTBI, *ctx.saved_tensors, *gradients)), negative=ctx.negative)
+        return *gradients, None
 
 
 class _CompiledScan(torch.autograd.Function):
@@ -170,7 +182,14 @@ class _CompiledScan(torch.autograd.Function):
 
 
 def _scan_forward(
-    x_KTBI: Tensor, delta_KTBI: Tensor, A_log_KIN: Tensor, B_KTBN: Tensor, C_KTBN: Tensor, y_KTBI: Tensor
+    x_KTBI: Tensor,
+    delta_KTBI: Tensor,
+    A_log_KIN: Tensor,
+    B_KTBN: Tensor,
+    C_KTBN: Tensor,
+    y_KTBI: Tensor,
+    *,
+    negative: bool,
 ) -> None:
     """Write y."""
     rate_K1NI = _decay(A_log_KIN)[:, None] / math.log(2)
@@ -182,6 +201,8 @@ def _scan_forward(
         factor_KbNI = torch.empty_like(h_KbNI)
         for t in range(x_KTBI.shape[1]):
             torch.exp2(torch.mul(rate_K1NI, delta_KTb1I[:, t], out=factor_KbNI), out=factor_KbNI)
+            if negative:
+                factor_KbNI.mul_(2).sub_(1)
             h_KbNI.mul_(factor_KbNI).addcmul_(B_KTbN1[:, t], drive_KTb1I[:, t])
             y_KTBI[:, t, some] = torch.matmul(C_KTb1N[:, t], h_KbNI)[:, :, 0]
 
@@ -198,6 +219,8 @@ def _scan_backward(
     g_A_log_KIN: Tensor,
     g_B_KTBN: Tensor,
     g_C_KTBN: Tensor,
+    *,
+    negative: bool,
 ) -> None:
     """Write the gradients, given that of y."""
     K, T = x_KTBI.shape[:2]
@@ -213,6 +236,8 @@ def _scan_backward(
         factor, h, g_h = (each.view(K, T, -1, *A_KNI.shape[1:]) for each in (factor_PNI, h_PNI, g_h_PNI))
 
         torch.exp2(torch.mul(rate_K11NI, delta[:, :, :, None], out=factor), out=factor)
+        if negative:
+            factor.mul_(2).sub_(1)
         drive = delta * x
         torch.mul(B[..., None], drive[:, :, :, None], out=h)
         for t in range(1, T):
@@ -222,6 +247,8 @@ def _scan_backward(
         torch.mul(C[..., None], g[:, :, :, None], out=g_h)
         for t in range(T - 1, 0, -1):
             g_h[:, t - 1].add_(factor[:, t].mul_(g_h[:, t]))
+        if negative:  # the factor's derivative is then itself plus one
+            factor[:, 1:].add_(g_h[:, 1:])
         # The gradient at Δ_t A, times A: summed over N it is Δ's, and times Δ it is A_log's.
         g_decay = factor[:, 1:].mul_(h[:, :-1]).mul_(A_KNI[:, None, None])
 

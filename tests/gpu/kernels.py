@@ -15,6 +15,14 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "lstm": ("lstm", {}),
     **{f"mamba with {layers} layers": ("mamba", {"layers": layers}) for layers in (1, 2, 4)},
     **{f"transformer with {layers} layers": ("transformer", {"layers": layers}) for layers in (1, 2, 4)},
+    **{
+        f"{model} with {layers} layers": (model, {"layers": layers})
+        for model in ("delta_net", "gated_delta_net", "lru", "rg_lru", "unitary_diagonal", "mlstm", "slstm")
+        for layers in (1, 2)
+    },
+    "delta_product": ("delta_product", {}),
+    "sd_ssm": ("sd_ssm", {}),
+    "mi_rnn": ("mi_rnn", {}),
 }
 KERNELS = {
     "bilinear": 207,
@@ -32,6 +40,23 @@ KERNELS = {
     "transformer with 1 layers": 127,
     "transformer with 2 layers": 194,
     "transformer with 4 layers": 328,
+    "delta_net with 1 layers": 287,
+    "delta_net with 2 layers": 508,
+    "gated_delta_net with 1 layers": 386,
+    "gated_delta_net with 2 layers": 706,
+    "lru with 1 layers": 437,
+    "lru with 2 layers": 808,
+    "rg_lru with 1 layers": 333,
+    "rg_lru with 2 layers": 600,
+    "unitary_diagonal with 1 layers": 214,
+    "unitary_diagonal with 2 layers": 362,
+    "mlstm with 1 layers": 284,
+    "mlstm with 2 layers": 502,
+    "slstm with 1 layers": 690,
+    "slstm with 2 layers": 1314,
+    "delta_product": 290,
+    "sd_ssm": 211,
+    "mi_rnn": 198,
 }
 """With plain kernels."""
 TRITON_KERNELS = {

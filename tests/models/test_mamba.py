@@ -301,3 +301,42 @@ def test_one_cuda_package_without_the_other_is_an_error_on_a_gpu(packages, monke
     monkeypatch.setattr(scan.importlib.util, "find_spec", lambda name: name if name == "mamba_ssm" else None)
     with pytest.raises(BrokenPackage, match="causal_conv1d is missing: install both"):
         Config().kernel_name("cuda")
+
+
+def test_with_negative_eigenvalues_the_scan_and_its_gradients_are_those_of_the_equation():
+    generator = torch.Generator().manual_seed(0)
+
+    def normal(*shape: int) -> Tensor:
+        return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+    x, delta, A_log = normal(2, 7, 3, 5), normal(2, 7, 3, 5).exp(), normal(2, 5, 4)
+    inputs = [each.requires_grad_() for each in (x, delta, A_log, normal(2, 7, 3, 4), normal(2, 7, 3, 4))]
+    x, delta, A_log, B, C = inputs
+    factor = 2 * torch.exp(delta[..., None] * -A_log.exp()[:, None, None]) - 1
+    assert factor.min() < -0.5
+    assert factor.max() < 1
+    h, expected = torch.zeros(2, 3, 5, 4, dtype=torch.float64), []
+    for t in range(7):
+        h = factor[:, t] * h + B[:, t, :, None] * (delta * x)[:, t, ..., None]
+        expected.append((h * C[:, t, :, None]).sum(-1))
+    y = torch.stack(expected, dim=1)
+    found = scan.scan(*inputs, negative_eigenvalues=True)
+    torch.testing.assert_close(found, y)
+    weight = normal(*y.shape)
+    gradients = [torch.autograd.grad((each * weight).sum(), inputs) for each in (found, y)]
+    for ours, theirs in zip(*gradients, strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_with_negative_eigenvalues_only_the_plain_kernel_runs(device, monkeypatch):
+    config = Config(width=16, negative_eigenvalues=True)
+    for wanted in ("compiled", "triton", "plain"):
+        monkeypatch.setenv("ORCH_KERNEL", wanted)
+        assert config.kernel_name(device) == kernel.PLAIN
+    assert (config.table_variant, Config.title_of("negative")) == ("negative", "Mamba [-1, 1]")
+    signed, unsigned = (
+        build(each, VOCABULARY, [torch.Generator().manual_seed(0)]) for each in (config, Config(width=16))
+    )
+    tokens, end = torch.randint(9, (1, 4, 6)), torch.full((1, 4), 5)
+    assert not torch.allclose(signed(tokens, end), unsigned(tokens, end))
