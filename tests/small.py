@@ -6,6 +6,10 @@ from orch import models, tasks
 from orch.sweeps.trial import Trial, make_trial
 
 MODELS = sorted(models.REGISTRY)
+SHARED_BLOCKS = ("delta_product", "gated_delta_net", "lru", "mi_rnn", "mlstm", "rg_lru", "sd_ssm", "unitary_diagonal")
+TYPICAL_MODELS = [name for name in MODELS if name not in SHARED_BLOCKS]
+"""Models for tests that take seconds each: of those made of residual blocks, which share nearly all of their code, only
+DeltaNet, whose core is compiled, and sLSTM, which goes through its positions one by one."""
 
 
 def small_settings(model: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import pytest
 from orch import models, tasks
 from orch.models.kernel import PLAIN, TRITON, triton_found
 from tests.gpu.kernels import KERNELS, KINDS, TRITON_KERNELS
-from tests.small import MODELS
+from tests.small import TYPICAL_MODELS
 
 CEILINGS = [(PLAIN, kind, KERNELS[kind]) for kind in KINDS] + [
     (TRITON, kind, ceiling) for kind, ceiling in TRITON_KERNELS.items()
@@ -38,9 +38,9 @@ def trained(simulation) -> Any:
 
 
 # Tasks differ in their vocabulary and in the tokens of an input. Kernels for GPUs are run on one task of each kind.
-PACKS = [(model, PLAIN, task) for model in MODELS for task in sorted(tasks.REGISTRY)] + [
+PACKS = [(model, PLAIN, task) for model in TYPICAL_MODELS for task in sorted(tasks.REGISTRY)] + [
     (model, TRITON, task)
-    for model in MODELS
+    for model in TYPICAL_MODELS
     if models.REGISTRY[model]().has_gpu_kernels
     for task in ("modular_addition", "modular_arithmetic")
 ]
@@ -69,7 +69,7 @@ CELLS = [("modular_addition", 2), ("modular_addition", 5), ("dihedral", 4), ("mo
 """Four vocabularies and two numbers of tokens per input."""
 
 
-@pytest.mark.parametrize("model", [model for model in MODELS if models.REGISTRY[model].packs])
+@pytest.mark.parametrize("model", [model for model in TYPICAL_MODELS if models.REGISTRY[model].packs])
 def test_a_pack_across_cells_runs_on_the_device_and_no_step_waits_for_the_host(simulation, trained, model):
     found = simulation.call("train_across_cells", model=model, cells=CELLS, size=2, kernel=PLAIN)
     assert found["with_host"] == []
@@ -106,7 +106,7 @@ def test_a_step_that_copies_to_the_host_would_be_noticed(simulation):
 
 
 @pytest.mark.parametrize("static", [False, True])
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", TYPICAL_MODELS)
 def test_a_checkpoint_is_copied_to_pinned_memory_on_a_stream_of_its_own_and_the_host_does_not_wait(
     simulation, model, static
 ):

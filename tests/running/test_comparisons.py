@@ -19,7 +19,7 @@ from orch.training.checkpoints import parse_snapshot
 from orch.training.train import Training
 from tests.running import devices
 from tests.running.devices import Healthy, code_for_gpus, scaled_gradient, sick
-from tests.small import MODELS
+from tests.small import TYPICAL_MODELS
 from tests.training.operations import Operations
 
 
@@ -38,7 +38,7 @@ def compare_pack(model, num_steps=(0, 1)):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", TYPICAL_MODELS)
 def test_a_healthy_device_passes_with_noise_in_the_last_places_of_every_operation(model, monkeypatch):
     with code_for_gpus(monkeypatch), Healthy() as device:
         assert compare_gradients(model, (0, 1, 8)).startswith("within ")
@@ -48,19 +48,19 @@ def test_a_healthy_device_passes_with_noise_in_the_last_places_of_every_operatio
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", TYPICAL_MODELS)
 def test_a_healthy_device_passes_at_the_published_size(model, monkeypatch):
     with code_for_gpus(monkeypatch), Healthy():
         assert gradients.compare_with_double([(published(model), (0, 2))], "cpu").startswith("within ")
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", TYPICAL_MODELS)
 def test_products_of_few_digits_fail(model, monkeypatch):
     with code_for_gpus(monkeypatch), devices.FewDigits(), pytest.raises(Failed, match="double precision on the CPU"):
         compare_gradients(model, (0, 1))
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", TYPICAL_MODELS)
 def test_an_error_of_one_percent_in_the_gradient_of_any_parameter_fails_by_its_name(model):
     training = Training(pack_of(small(model), 2))
     found = compute(training.network, training.next_batch())
@@ -75,14 +75,14 @@ def test_an_error_of_one_percent_in_the_gradient_of_any_parameter_fails_by_its_n
                 agreement.verdict("double precision")
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", TYPICAL_MODELS)
 def test_a_device_with_such_an_error_in_its_smallest_parameter_fails(model):
     parameter = smallest_parameter(model)
     with sick(scaled_gradient(parameter)), pytest.raises(Failed, match=f"the gradient of {parameter} after 0 steps"):
         compare_gradients(model)
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", TYPICAL_MODELS)
 def test_a_pack_with_such_an_error_in_one_of_its_trials_fails(model):
     parameter = smallest_parameter(model)
     with (
@@ -92,14 +92,14 @@ def test_a_pack_with_such_an_error_in_one_of_its_trials_fails(model):
         compare_pack(model, (0,))
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", TYPICAL_MODELS)
 @pytest.mark.parametrize("fault", ["dropped_position", "wrong_mask"])
 def test_one_wrong_sample_fails(model, fault):
     with sick(getattr(devices, fault)), pytest.raises(Failed, match="differs by"):
         compare_gradients(model)
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", TYPICAL_MODELS)
 def test_gradients_of_the_batch_before_fail(model):
     parameter = smallest_parameter(model)
     with sick(devices.stale_gradient(parameter)), pytest.raises(Failed, match=parameter):

@@ -8,7 +8,7 @@ import torch
 from orch.training import host_copy
 from orch.training.host_copy import HostCopy
 from orch.training.train import Training
-from tests.small import MODELS, small_trial
+from tests.small import TYPICAL_MODELS, small_trial
 
 STATES = ("parameters", "first", "second")
 
@@ -44,7 +44,7 @@ def assert_equal(found, expected):
         assert torch.equal(found[key], tensor), key
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", TYPICAL_MODELS)
 def test_a_copy_stays_as_it_was_while_training_changes_the_weights_in_place(model):
     training = pack(model)
     expected = snapshots(training)

@@ -11,7 +11,7 @@ from orch import models
 from orch.planning.pack_size import stacks_exactly
 from orch.sweeps.trial import Trial
 from orch.training.train import Training
-from tests.small import MODELS, small_trial
+from tests.small import TYPICAL_MODELS, small_trial
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "block_diagonal of size 1": {"model": "block_diagonal", "block_size": 1},
@@ -21,7 +21,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "lstm that orders its samples": {"model": "lstm", "width": 48},
     "block_diagonal on a fixed set": {"model": "block_diagonal", "train_examples": 80, "min_inputs": 10},
 }
-KINDS = {name: {"model": name} for name in MODELS if models.REGISTRY[name].packs} | VARIANTS
+KINDS = {name: {"model": name} for name in TYPICAL_MODELS if models.REGISTRY[name].packs} | VARIANTS
 every_kind = pytest.mark.parametrize("kind", KINDS)
 
 

@@ -14,11 +14,11 @@ from orch.sweeps.trial import Trial
 from orch.training import capture, train
 from orch.training.capture import NUM_WARM_UP_STEPS, Recorder, StepFunction
 from orch.training.train import Snapshot, Training
-from tests.small import MODELS, small_trial
+from tests.small import TYPICAL_MODELS, small_trial
 from tests.training.no_recorder import TheStepItself
 from tests.training.operations import Operations, trace
 
-every_model = pytest.mark.parametrize("model", MODELS)
+every_model = pytest.mark.parametrize("model", TYPICAL_MODELS)
 # Validations fall within blocks of 64 steps and blocks within validations.
 LONG = {"steps": 200, "eval_every": 30, "learning_rate": 1e-3}
 

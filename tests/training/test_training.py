@@ -28,9 +28,9 @@ from orch.training.checkpoints import (
 from orch.training.data import STEPS_PER_BLOCK, FixedSet, training_data
 from orch.training.evaluation import EvaluationSets
 from orch.training.train import Training, train
-from tests.small import MODELS, small_trial
+from tests.small import TYPICAL_MODELS, small_trial
 
-every_model = pytest.mark.parametrize("model", MODELS)
+every_model = pytest.mark.parametrize("model", TYPICAL_MODELS)
 ROOT = Path(__file__).parents[2]
 
 
