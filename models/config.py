@@ -110,7 +110,13 @@ class ModelConfig:
         if device.startswith("cpu") and not self.has_compiled:
             return PLAIN
         chosen = choose_kernel(device, self.compiled, self.has_gpu_kernels)
+        if chosen == PLAIN:
+            return self.plain_kernel(device)
         return self.compiled_kernel if chosen == COMPILED else chosen
+
+    def plain_kernel(self, device: str) -> str:
+        """Return the name of what runs on `device` without kernels of our own: operations of PyTorch, or a package."""
+        return PLAIN
 
     @property
     def has_compiled(self) -> bool:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from orch.core.settings import setting
 from orch.models.config import LayeredConfig, Shape, Vocabulary
-from orch.models.kernel import COMPILED, COMPILED_2, PLAIN, TRITON, choose_kernel
+from orch.models.kernel import COMPILED, COMPILED_2, PLAIN, TRITON
 from orch.models.look import DASHED, DOTTED, Look
 from orch.models.step_costs import Launches
 
@@ -65,13 +65,9 @@ class Config(LayeredConfig):
     def has_gpu_kernels(self) -> bool:
         return not self.negative_eigenvalues and bool(vars(type(self)).get("gpu_kernels"))
 
-    def kernel_name(self, device: str) -> str:
-        if self.negative_eigenvalues:
+    def plain_kernel(self, device: str) -> str:
+        if device.startswith("cpu") or self.negative_eigenvalues:
             return PLAIN
-        if device.startswith("cpu"):
-            return LayeredConfig.kernel_name(self, device)
-        if (chosen := choose_kernel(device, has_triton=True)) == TRITON:
-            return chosen
         from orch.models.mamba.scan import kernel
 
         return kernel(device)
@@ -102,18 +98,21 @@ class Config(LayeredConfig):
 
     def forward_flops(self, vocabulary: Vocabulary, num_samples: int, num_tokens: int) -> int:
         H, I, N, rank = self.width, self.inner, self.state_size, self.time_step_rank  # noqa: E741
-        inputs = H * I + I * (rank + 2 * N) + rank * I + I * self.kernel_size + 4 * I * N
-        # The last layer has its gate and its output only at [EOI], and so has the head.
-        at_end = 2 * I * H
+        mixing = I * (rank + 2 * N) + rank * I + I * self.kernel_size + 4 * I * N
+        # The first layer enters once per token. The last one has its gate and its output only at [EOI], and so has the
+        # head.
+        enter, leave = H * I, 2 * I * H
         num_positions = num_samples * num_tokens
-        head = 2 * num_samples * (at_end + H * vocabulary.size)
-        return 2 * num_positions * (self.layers * inputs + (self.layers - 1) * at_end) + head
+        at_positions = 2 * num_positions * (self.layers * mixing + (self.layers - 1) * (enter + leave))
+        return at_positions + 2 * vocabulary.size * enter + 2 * num_samples * (leave + H * vocabulary.size)
 
     def sequential_positions(self, num_tokens: int) -> int:
         return num_tokens * self.layers
 
     def num_entries(self, vocabulary: Vocabulary, num_samples: int, num_tokens: int, kernel: str) -> float:
-        return num_samples * num_tokens * self.layers * self.inner * (1.3 * self.state_size + 4)
+        # Compiled kernels write few states: a channel's stay in the cache.
+        written = (1.3 * self.state_size + 4) * (1 if kernel == PLAIN else 0.15)
+        return num_samples * num_tokens * self.layers * self.inner * written
 
     def moved_numbers(
         self, vocabulary: Vocabulary, num_samples: int, num_tokens: int, kernel: str, training: bool

@@ -337,7 +337,7 @@ def _kernel_to_go_on_with(snapshots: Sequence[Snapshot], device: torch.device) -
         TRITON: ("cuda", triton_found, "install triton (pip install triton) and a C compiler"),
     }
     if kernel not in needs:
-        return PLAIN if model.has_compiled or model.has_gpu_kernels else model.kernel_name(device.type)
+        return model.plain_kernel(device.type)
     its_device, found, remedy = needs[kernel]
     if device.type != its_device:
         return model.kernel_name(device.type)
