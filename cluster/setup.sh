@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Every machine of a cluster runs this once: the folder above gets a .venv with one set of versions that fit together.
 # The set: mamba-ssm publishes wheels for torch 2.10 and nothing newer (November 2026), and the torch 2.10 of PyPI brings
-# CUDA 12.8 with it. All kernels are published wheels; nothing is compiled, and the machine needs only NVIDIA's driver.
+# CUDA 12.8 with it. All packages are published wheels, so the machine needs only NVIDIA's driver, and a C compiler with
+# Python's headers, with which triton builds its launchers: without them models run plain kernels.
 # Not verified: nobody has run this set on a GPU yet (`orch doctor` does). Edit Ray and Python to match the machine that
 # runs `ray up`, and cp311 with Python: `orch cluster check` compares.
 set -euo pipefail
