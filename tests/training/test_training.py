@@ -62,11 +62,16 @@ def test_training_takes_torchs_adam_steps(model):
         optimiser.zero_grad()
         torch.nn.functional.cross_entropy(network(tokens, end)[0], target[0]).backward()
         optimiser.step()
+    num_compared = 0
     for name, theirs in network.member(0).items():
-        # Ten steps move a weight by up to 1e-2; where gradients all but vanish, Adam makes much of rounding.
+        # Ten steps move a weight by up to 1e-2; where gradients all but vanish, Adam makes much of rounding. Those of
+        # sLSTM's input gate's bias are zero but for rounding, because it cancels in the normalised state.
+        counts = optimiser.state[network[name]]["exp_avg_sq"][0].sqrt() > 1e-8
+        num_compared += int(counts.sum())
         torch.testing.assert_close(
-            ours[name], theirs, rtol=1e-3, atol=2e-4, msg=lambda text, name=name: f"{name}: {text}"
+            ours[name][counts], theirs[counts], rtol=1e-3, atol=2e-4, msg=lambda text, name=name: f"{name}: {text}"
         )
+    assert num_compared > 0.2 * sum(each.numel() for each in network.parameters()), "many positions are never read"
 
 
 RESUME_ELSEWHERE = """
