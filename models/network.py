@@ -89,6 +89,15 @@ class Network(nn.Module):
         """
         raise NotImplementedError
 
+    @torch.enable_grad()
+    def gradients_around_compiled(self, tokens_KBT: Tensor, target_KB: Tensor) -> tuple[Tensor, dict[str, Gradient]]:
+        """Return `compiled_gradients` of a network of which only a part is compiled: autograd does the rest."""
+        end_KB = (tokens_KBT < self.vocabulary.readable).sum(2) - 1
+        loss_K = self.losses(self(tokens_KBT, end_KB), target_KB).mean(1)
+        gradients = torch.autograd.grad(loss_K.sum(), [self[name] for name in self.trained_names])
+        # Without its graph, which would be kept as long as the loss.
+        return loss_K.detach(), dict(zip(self.trained_names, gradients, strict=True))
+
     def token_table(self, name: str, x_KRD: Tensor) -> Tensor:
         """Multiply the weight of this name, (K, *O, D), with each token's embedding: (K, R, *O)."""
         weight_KOD = self[name]
@@ -179,6 +188,11 @@ class Network(nn.Module):
     def logits(self, function: Callable[..., Tensor], h_KBH: Tensor, *weights: Tensor) -> Tensor:
         """Return a logit for every token, by a function of states and of weights that have a row for every token."""
         return self.vocabularies.logits(function, cast(Tensor | None, self.mask_K1V), h_KBH, *weights)
+
+    def without_padding(self, logits_KBV: Tensor) -> Tensor:
+        """Return logits of which those of padded tokens are minus infinity."""
+        mask_K1V = cast(Tensor | None, self.mask_K1V)
+        return logits_KBV if mask_K1V is None else logits_KBV + mask_K1V
 
     def losses(self, logits_KBV: Tensor, target_KB: Tensor) -> Tensor:
         """Return the cross-entropy of every sample, (K, B)."""

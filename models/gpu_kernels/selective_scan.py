@@ -1,6 +1,6 @@
 """Mamba's selective scan over all positions of a stack of trials: one launch forwards and one backwards.
 
-    Δ_t = softplus(r_t + b);   h_t = exp(Δ_t A) h_{t-1} + Δ_t B_t x_t;   y_t = (C_t h_t + D x_t) silu(stride_t)
+    Δ_t = softplus(r_t + b);   h_t = exp(Δ_t A) h_{t-1} + Δ_t B_t x_t;   y_t = (C_t h_t + D x_t) silu(z_t)
 
 Twin: `scan` in `mamba/scan.py`, with what surrounds it in `mamba/network.py`. A warp reads one sample for 32 channels,
 and their states stay in its registers. Forward keeps the state before every few positions, and backward computes the

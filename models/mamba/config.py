@@ -34,7 +34,7 @@ class Config(LayeredConfig):
     own_learning_rates = {"laptop": (1e-3,)}
     launches = {
         PLAIN: Launches(60, per_layer=146, per_position=10),
-        COMPILED: Launches(60, per_layer=100),
+        COMPILED: Launches(20, per_layer=40, for_each_trial=True),
         TRITON: Launches(36, per_layer=26),
     }
 

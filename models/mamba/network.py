@@ -48,7 +48,8 @@ class Network(StackedNetwork):
         if self.kernel == TRITON:
             from orch.models.gpu_kernels.mamba import answer
 
-            return answer(self.__getitem__, self.config.layers, NORM_EPSILON, tokens_KBT, end_KB)
+            logits_KBV = answer(self.__getitem__, self.config.layers, NORM_EPSILON, tokens_KBT, end_KB)
+            return self.without_padding(logits_KBV)
         # Padding has no embedding. Any token will do, because a causal model cannot see what follows [EOI].
         readable_KBT = tokens_KBT.clamp(max=self.vocabulary.readable - 1)
         if torch.is_grad_enabled() or tokens_KBT.is_cuda:
@@ -61,7 +62,7 @@ class Network(StackedNetwork):
     @torch.no_grad()
     def compiled_gradients(self, tokens_KBT: Tensor, target_KB: Tensor) -> "tuple[Tensor, dict[str, Gradient]]":
         if self.kernel == COMPILED:
-            return self._step_with_compiled_scan(tokens_KBT, target_KB)
+            return self.gradients_around_compiled(tokens_KBT, target_KB)  # only the scan is compiled
         from orch.models.compiled.mamba_step import loss_and_gradients  # numba may be missing
 
         batches = zip(tokens_KBT, target_KB, self.vocabularies.each, strict=True)
@@ -75,15 +76,6 @@ class Network(StackedNetwork):
             name: stack_padded([each.gradients[name] for each in answers]) for name in self.names
         }
         return torch.stack([each.loss for each in answers]), gradients
-
-    @torch.enable_grad()
-    def _step_with_compiled_scan(self, tokens_KBT: Tensor, target_KB: Tensor) -> "tuple[Tensor, dict[str, Gradient]]":
-        """Return losses and gradients as the kernel `compiled` does, which is autograd around a compiled scan."""
-        end_KB = (tokens_KBT < self.vocabulary.readable).sum(2) - 1
-        logits_KBV = self(tokens_KBT, end_KB)
-        loss_K = self.losses(logits_KBV, target_KB).mean(1)
-        gradients = torch.autograd.grad(loss_K.sum(), [self[name] for name in self.names])
-        return loss_K, dict(zip(self.names, gradients, strict=True))
 
     def _answer(self, tokens_KBT: Tensor, end_KB: Tensor) -> Tensor:
         K, B, T = tokens_KBT.shape
@@ -122,7 +114,8 @@ class Network(StackedNetwork):
     def _mix(self, layer: int, u_KTBI: Tensor) -> tuple[Tensor, Tensor]:
         """Return y without its skip connection, and x', at every position: (K, P, I) each."""
         rank, N = self.config.time_step_rank, self.config.state_size
-        x_KTBI = convolve(u_KTBI, self._of(layer, "mixer.conv1d.weight"), self._of(layer, "mixer.conv1d.bias"))
+        weight_KI1J, bias_KI = (self._of(layer, f"mixer.conv1d.{name}") for name in ("weight", "bias"))
+        x_KTBI = convolve(u_KTBI, weight_KI1J, bias_KI, packages=not self.config.negative_eigenvalues)
         x_KPI = x_KTBI.flatten(1, 2)
         projected = torch.bmm(x_KPI, self._of(layer, "mixer.x_proj.weight").mT)
         step, B_KPN, C_KPN = torch.split(projected, [rank, N, N], dim=-1)

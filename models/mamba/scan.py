@@ -40,9 +40,11 @@ def kernel(device: torch.device | str) -> str:
     return MAMBA_SSM if torch.device(device).type == "cuda" and _kernels() else PLAIN
 
 
-def convolve(u_KTBI: Tensor, weight_KI1J: Tensor, bias_KI: Tensor, activated: bool = True) -> Tensor:
-    """Convolve each channel along time and apply silu, or not: (K, T, B, I)."""
-    kernels = _kernels_for(u_KTBI)
+def convolve(
+    u_KTBI: Tensor, weight_KI1J: Tensor, bias_KI: Tensor, activated: bool = True, packages: bool = False
+) -> Tensor:
+    """Convolve each channel along time and apply silu, or not: (K, T, B, I). With `packages`, those of CUDA may run."""
+    kernels = _kernels_for(u_KTBI) if packages else None
     if kernels and 2 <= weight_KI1J.shape[3] <= 4:  # the only sizes that the kernel supports
         _, convolve_BIT = kernels
         silu = "silu" if activated else None

@@ -12,7 +12,7 @@ TABLE_ROWS = 32
 
 def table_choices(vocabulary: Vocabulary) -> tuple[bool, ...]:
     """Return the size of a padded table, as a choice between products that round differently."""
-    return tuple(vocabulary.size > TABLE_ROWS * multiple for multiple in range(1, 9))
+    return (True,) * -(-vocabulary.size // TABLE_ROWS)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

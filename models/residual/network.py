@@ -82,11 +82,7 @@ class ResidualNetwork(Network):
 
     def compiled_gradients(self, tokens_KBT: Tensor, target_KB: Tensor) -> "tuple[Tensor, dict[str, Gradient]]":
         """Return losses and gradients. Only the recurrence is compiled; the rest is a few large products."""
-        end_KB = (tokens_KBT < self.vocabulary.readable).sum(2) - 1
-        logits_KBV = self(tokens_KBT, end_KB)
-        loss_K = self.losses(logits_KBV, target_KB).mean(1)
-        gradients = torch.autograd.grad(loss_K.sum(), [self[name] for name in self.names])
-        return loss_K, dict(zip(self.names, gradients, strict=True))
+        return self.gradients_around_compiled(tokens_KBT, target_KB)
 
     def of(self, layer: int, name: str) -> Tensor:
         """Return the stacked parameter of a block."""

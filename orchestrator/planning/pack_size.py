@@ -6,8 +6,9 @@ What a pack gains is computed in `step_time.py`.
 import math
 from dataclasses import dataclass
 
+from orch.models.kernel import TRITON
 from orch.planning.probed import Probed
-from orch.planning.step_time import on_cpu, speedup
+from orch.planning.step_time import on_cpu, planned_kernel, speedup
 from orch.planning.tried import Tried
 from orch.sweeps.batches import FEWEST_AT_ONCE, STEPS_PER_BLOCK, TOKENS_AT_ONCE
 from orch.sweeps.trial import Trial
@@ -29,14 +30,13 @@ class Pace:
 
 PACES = {
     "cpu": Pace(largest_pack=9, memory=4e9),
-    "compiled": Pace(largest_pack=9, memory=4e9),
     # A data-centre GPU, of which a pack may take a part.
     "gpu": Pace(largest_pack=27, memory=8e9),
 }
 
 
 def pace_of(trial: Trial, device: str) -> Pace:
-    return PACES[("compiled" if trial.model.compiled else "cpu") if on_cpu(device) else "gpu"]
+    return PACES["cpu" if on_cpu(device) else "gpu"]
 
 
 def stacks_exactly(trial: Trial) -> bool:
@@ -60,7 +60,8 @@ def memory(trial: Trial, size: int = 1, device: str = "cpu") -> float:
     if device.startswith("cpu"):
         return size * _memory_on_a_core(trial)
     model, vocabulary, num_tokens = trial.model, trial.vocabulary, trial.task.num_tokens
-    fused = model.uses_triton(device)
+    # On the GPU itself one can tell whether triton is installed. A plan for another machine assumes so.
+    fused = model.uses_triton(device) if device.startswith("cuda") else planned_kernel(model, device) == TRITON
     working_memory = model.gpu_kernel_memory if fused else model.working_memory
 
     def evaluation(num_samples: int, num_inputs: int) -> int:

@@ -128,7 +128,7 @@ def _siblings(folder: Path, name: str, files: Mapping[str, str]) -> list[tuple[s
 def _tables(text: str) -> Iterator[str]:
     """Yield the files that calls of `orch.automaton` name."""
     for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "automaton":
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("orch.automaton", "automaton"):
             for argument in (*node.args, *(each.value for each in node.keywords)):
                 if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
                     yield from [argument.value] if argument.value.lower().endswith(TABLE_SUFFIXES) else []

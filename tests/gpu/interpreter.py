@@ -17,6 +17,7 @@ from orch.models.gpu_kernels.token_groups import group_by_token
 from orch.models.kernel import TRITON
 from orch.models.network import Network, build, per_trial_loss
 from orch.models.token_table import OuterProducts, written_out
+from orch.models.vocabularies import Vocabularies
 from orch.tasks import REGISTRY
 from orch.tasks.sampling import Sampler
 from orch.training import train
@@ -75,6 +76,29 @@ def compare(
         logits, logits_of_twin = network.eval()(tokens, end), twin.eval()(tokens, end)
     differences = {"loss": difference(found_loss, expected_loss), "logits": difference(logits, logits_of_twin)}
     return differences | {name: difference(found[name], expected[name]) for name in expected}
+
+
+def compare_across_cells(model: str, settings: dict[str, Any], moduli: tuple[int, ...] = (2, 5)) -> float:
+    """Return by how much losses in a pack of several vocabularies differ from those of the plain twin alone.
+
+    The pack pads vocabularies and masks their logits, as on a GPU.
+    """
+    alone, batches, members, vocabularies = [], [], [], []
+    trials = [REGISTRY["modular_addition"](modulus=modulus) for modulus in moduli]
+    padding = max(task.num_readable for task in trials)
+    for task in trials:
+        network = make(model, settings, task, 1)
+        tokens, end, target = draw(task, 1, 4, 3)
+        alone.append(of(network, tokens, end, target)[0])
+        batches.append((tokens.masked_fill(tokens == task.num_readable, padding), end, target))
+        members.append(network.member(0))
+        vocabularies.append(models.Vocabulary(task.vocabulary, task.num_readable))
+    pack = type(network)(network.config, vocabularies, members)
+    pack.kernel = TRITON
+    with mock.patch.object(Vocabularies, "_separate", return_value=False):
+        tokens, end, target = (torch.cat(parts) for parts in zip(*batches, strict=True))
+        losses = pack.losses(pack(tokens, end), target).mean(1)
+    return difference(losses.detach(), torch.cat(alone))
 
 
 def make(model: str, settings: dict[str, Any], task: Any, num_trials: int) -> Network:

@@ -69,9 +69,14 @@ CELLS = [("modular_addition", 2), ("modular_addition", 5), ("dihedral", 4), ("mo
 """Four vocabularies and two numbers of tokens per input."""
 
 
-@pytest.mark.parametrize("model", [model for model in TYPICAL_MODELS if models.REGISTRY[model].packs])
-def test_a_pack_across_cells_runs_on_the_device_and_no_step_waits_for_the_host(simulation, trained, model):
-    found = simulation.call("train_across_cells", model=model, cells=CELLS, size=2, kernel=PLAIN)
+@pytest.mark.parametrize(
+    ("model", "kernel"),
+    [(model, PLAIN) for model in TYPICAL_MODELS if models.REGISTRY[model].packs]
+    + [(model, TRITON) for model in TYPICAL_MODELS if models.REGISTRY[model]().has_gpu_kernels],
+)
+def test_a_pack_across_cells_runs_on_the_device_and_no_step_waits_for_the_host(simulation, trained, model, kernel):
+    alone = trained(model, "modular_arithmetic", 8, kernel)
+    found = simulation.call("train_across_cells", model=model, cells=CELLS, size=2, kernel=kernel)
     assert found["with_host"] == []
     assert found["sizes"] == [8, 4], "the first trial of each task stops at the first validation"
     assert found["num_results"] == 8
@@ -81,7 +86,6 @@ def test_a_pack_across_cells_runs_on_the_device_and_no_step_waits_for_the_host(s
     assert found["own_shapes"]
     assert found["peak"] <= found["predicted"]
     # One operation serves all vocabularies: of the longest task, and a mask.
-    alone = trained(model, "modular_arithmetic", 8, PLAIN)
     assert found["kernels"] <= alone["kernels"] + 2
 
 

@@ -78,3 +78,9 @@ def test_mamba_of_any_sizes_has_the_gradients_of_the_plain_twin(assert_same, set
 @pytest.mark.parametrize("longest", [2, 3, 9])
 def test_mamba_computes_states_again_that_were_not_kept_whatever_the_length(assert_same, longest):
     assert_same("mamba", MAMBA | {"width": 20}, num_trials=1, num_samples=4, longest=longest)
+
+
+@pytest.mark.parametrize("model", ["rnn", "lstm", "factored", "mamba", "rotation", "bilinear"])
+def test_trials_on_different_tasks_have_the_losses_that_they_have_alone(interpreter, model):
+    settings = {"mamba": MAMBA, "factored": FACTORED}.get(model, {"width": 8})
+    assert interpreter.call("compare_across_cells", model=model, settings=settings) < SINGLE

@@ -102,5 +102,6 @@ def test_choosing_a_size_needs_no_torch():
 
 
 def test_small_trials_of_every_model_that_packs_are_packed():
+    in_turn = {"mamba"}  # its compiled step serves one trial after the other, and a pack gains nothing
     for name in models.REGISTRY:
-        assert pack_size(small_trial(name), 9) == (9 if models.REGISTRY[name].packs else 1)
+        assert pack_size(small_trial(name), 9) == (9 if models.REGISTRY[name].packs and name not in in_turn else 1)

@@ -325,3 +325,10 @@ def test_a_compiled_trial_is_not_resumed_where_numba_is_missing(monkeypatch):
     monkeypatch.setattr("orch.training.train.compiler_found", lambda: False)
     with pytest.raises(InvalidSettings, match="pip install numba"):
         Training.resume([training.snapshot()])
+
+
+@every_model
+def test_a_step_keeps_nothing_of_the_one_before(model):
+    training = Training([small_trial(model, steps=10)])
+    training.advance(stop_at=2)
+    assert not training._losses_KS.requires_grad, "else the graph of every step is kept"

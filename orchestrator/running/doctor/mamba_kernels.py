@@ -1,7 +1,7 @@
 """The check of `mamba_ssm` and `causal_conv1d`, whose kernels Mamba uses on a GPU where they are installed."""
 
 from orch.core.errors import BrokenPackage
-from orch.models.kernel import PLAIN, TRITON
+from orch.models.kernel import PLAIN
 from orch.models.mamba.scan import kernel
 from orch.running.doctor.examined_trials import published
 from orch.running.doctor.finding import Failed, Skipped
@@ -15,9 +15,9 @@ def check_mamba_kernels(device: str) -> str:
     """Compare the packages' kernels at the published size with our own scan, in double precision on the CPU."""
     if not device.startswith("cuda"):
         raise Skipped("only a GPU uses mamba_ssm: orch's own scan runs here")
-    if kernel(device) == PLAIN:
+    if kernel(device) == PLAIN:  # a broken package is an error here, also where triton would do without it
         raise Skipped("mamba_ssm and causal_conv1d are not installed: orch's own scan runs here")
-    if published("mamba").model.kernel_name(device) == TRITON:
+    if published("mamba").model.uses_triton(device):
         raise Skipped("orch's own kernels run here: mamba_ssm is used without triton, or with ORCH_KERNEL=plain")
     try:
         return compare_with_double([(published("mamba", layers=LAYERS), (0, 1))], device)

@@ -12,7 +12,7 @@ from orch.models.kernel import is_compiled
 from orch.models.network import PerTrial
 from orch.models.stacking import NUM_TRIED, Calls
 from orch.planning.estimate import rate_key, step_seconds
-from orch.planning.pack_size import PACES, memory, stacks_exactly
+from orch.planning.pack_size import memory, pace_of, stacks_exactly
 from orch.running import provenance
 from orch.running.doctor.examined_trials import LONGEST, pack_of, published
 from orch.running.doctor.floor import DeviceRates, Floor, now
@@ -82,7 +82,7 @@ class Timing:
 
 def pack_sizes(trial: Trial, device: str) -> list[int]:
     """Return the sizes of packs to time: those that the planner may choose, for a gain that is to be measured."""
-    pace = PACES[("compiled" if trial.model.compiled else "cpu") if device == "cpu" else "gpu"]
+    pace = pace_of(trial, device)
     if not _stacks(trial, device):
         return [1]
     return [
