@@ -144,7 +144,8 @@ def _reflections(algebra: Algebra, layers: int | None, reflections: int | None) 
     if algebra.is_group:
         assert algebra.num_swaps is not None
         if reflections is None or reflections >= algebra.num_swaps:
-            reason = f"a swap of two states is a reflection, and n = {algebra.num_swaps} swaps make up each input"
+            swaps = f"at most n = {algebra.num_swaps} swaps make up each input"
+            reason = f"a swap of two states is a reflection, and {swaps}; fewer if the group permutes fewer things"
             return Prediction(Verdict.CAN, reason, GRAZZI, 1)
         if layers is None or layers >= 4:
             reason = "a group of permutations needs no more than 4 layers, even with one reflection at a time"

@@ -102,6 +102,8 @@ def _from_csv(text: str, called: str) -> NamedMachine:
         for column in columns:
             if row[column] not in index:
                 place = f"{called}, row {line}, column {header[column]}"
+                if not row[column]:
+                    raise InvalidSettings([f"{place} is empty: write the next state"])
                 raise InvalidSettings([f"{place}: {_unknown(row[column], states)}"])
     next_state = [[index[row[column]] for column in columns] for _, row in rows]
     outputs = None

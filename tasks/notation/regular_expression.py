@@ -76,6 +76,8 @@ class _Parser:
     def single(self) -> tuple[int, int]:
         if self.ahead == "(":
             self.take()
+            if self.ahead == "?":
+                raise self.fail("(? begins no group here: write ( alone, or \\? for the symbol")
             self.depth += 1
             if self.depth > DEEPEST:
                 raise self.fail(f"brackets are nested too deeply: use at most {DEEPEST} levels")
@@ -91,6 +93,8 @@ class _Parser:
             raise self.fail("counts in braces are not possible: repeat the symbol itself, or write \\{")
         if self.ahead == "]":
             raise self.fail("] closes no class: write \\]")
+        if self.ahead in "^$":
+            raise self.fail(f"a pattern matches whole inputs as it is: leave {self.ahead} out, or write \\{self.ahead}")
         start, end = self.new(), self.new()
         symbols = self.symbol_class() if self.ahead == "[" else self.symbol(any_symbol=True)
         self.moves[start] += [(symbol, end) for symbol in sorted(symbols)]
@@ -102,6 +106,9 @@ class _Parser:
             return set(self.alphabet)
         if taken == "\\":
             taken = self.take()
+            if taken.isalnum():
+                self.place -= 1
+                raise self.fail(f"\\{taken} is no shorthand here: write the symbols themselves, as in [0-9]")
         if not taken or taken not in self.alphabet:
             self.place -= 1
             raise self.fail(f"{taken!r} is not in the alphabet {self.alphabet!r}: add it there, or leave it out")
@@ -122,6 +129,8 @@ class _Parser:
             if self.ahead == "-" and self.pattern[self.place + 1 : self.place + 2] not in ("]", ""):
                 self.take()
                 (last,) = self.symbol()
+                if last < first:
+                    raise self.fail(f"the range {first}-{last} is empty: write {last}-{first}")
             found |= {symbol for symbol in self.alphabet if first <= symbol <= last}
         self.take()
         return set(self.alphabet) - found if negated else found

@@ -233,3 +233,18 @@ def test_only_one_of_a_table_and_a_pattern_can_be_given():
         orch.automaton("t.csv", pattern="(ab)*")
     with pytest.raises(InvalidSettings, match="--pattern too"):
         Automaton(alphabet="ab")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "problem"),
+    [
+        (r"\d", r"\\d is no shorthand here"),
+        ("^ab", "leave \\^ out"),
+        ("ab$", r"leave \$ out"),
+        ("(?:a|b)c", r"\(\? begins no group here"),
+        ("[b-a]", "the range b-a is empty: write a-b"),
+    ],
+)
+def test_what_other_dialects_mean_is_refused_and_not_read_as_symbols(pattern, problem):
+    with pytest.raises(InvalidSettings, match=problem):
+        make_trial("automaton", "rnn", pattern=pattern)
