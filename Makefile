@@ -48,7 +48,7 @@ coverage: $(READY)
 	$(BIN)/coverage report --skip-covered --show-missing
 
 # The code for GPUs, as far as a CPU can run it: fake tensors, kernels in Triton's interpreter and compiled for an A100.
-# Five minutes more.
+# What `orch doctor` finds on healthy and sick devices is among them. Eight minutes more.
 test-gpu: $(READY)
 	$(BIN)/pytest --numprocesses 2 -m gpu
 

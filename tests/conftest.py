@@ -11,8 +11,8 @@ RAY = ("engine/", "cluster/", "notebook/test_notebook.py", "analysis/test_report
 """Tests that start Ray and therefore run one at a time."""
 NOT_RAY = ("cluster/test_check.py", "cluster/test_launcher.py")
 """Files in the folders of `RAY` that do not start it."""
-GPU = ("gpu/",)
-"""Tests of code for GPUs on a CPU, which take minutes."""
+GPU = ("gpu/", "running/test_comparisons.py")
+"""Tests of code for GPUs on a CPU, and of what `orch doctor` finds on sick devices, which take minutes."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
