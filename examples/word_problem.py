@@ -38,7 +38,7 @@ def a5(state, symbol):
     return times(A5, state, CYCLES[symbol])
 
 
-class DeltaNet(nn.Module):
+class PlainDelta(nn.Module):
     """S' = S (I - beta k k^T) + beta v k^T in every head, with |k| = 1, so that 1 - beta is an eigenvalue.
 
     Schlag et al., 2021; Yang et al., 2024. Shapes: B samples, T tokens, V vocabulary, H heads, D width of a head.
@@ -67,7 +67,7 @@ class DeltaNet(nn.Module):
         return self.head(self.norm(torch.stack(outputs, 1).flatten(2) + x_BTW))
 
 
-Delta = orch.model(DeltaNet)
+Delta = orch.model(PlainDelta)
 
 cells = orch.grid(
     models=[Delta(negative=False), Delta(negative=True), "lstm", {"name": "block_diagonal", "block_size": 8}],

@@ -217,7 +217,7 @@ def test_a_plan_for_a_cluster_has_hours_and_money_for_one_worker_and_for_all(tmp
     assert four["low"] == pytest.approx(four["hours"] * (head.on_demand + 4 * worker.spot))
     assert four["high"] == pytest.approx(four["hours"] * (head.on_demand + 4 * worker.on_demand))
     text = orch(*words).output
-    assert f"on 4 workers (32 x A100 40 GB): about {four['hours']:.3g} hours, ${four['low']:,.0f} to" in text
+    assert f"on 4 workers (32 x A100 40 GB): about {four['hours']:.3g} hours, ${four['low']:,.2f} to" in text
     assert f"assumed: {found['assumptions']}" in text
 
 

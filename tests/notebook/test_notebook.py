@@ -69,19 +69,19 @@ def test_the_example_notebook_runs_at_small_scale(tmp_path):
     assert (tmp_path / "word_problem.pdf").stat().st_size > 5000
     rows = Store.open(tmp_path / "runs").read("trials", ["model", "task"]).to_pylist()
     assert {(row["model"], row["task"]) for row in rows} == {
-        (model, task) for model in ("delta_net", "lstm", "block_diagonal") for task in ("s3", "a5")
+        (model, task) for model in ("plain_delta", "lstm", "block_diagonal") for task in ("s3", "a5")
     }
 
 
 def test_the_example_file_runs_at_small_scale(tmp_path):
     sweeps = Sweeps(tmp_path)
     try:
-        where = ("--where", "seed=0,learning_rate=0.001", "--where", "task=s3", "--where", "model=delta_net,lstm")
+        where = ("--where", "seed=0,learning_rate=0.001", "--where", "task=s3", "--where", "model=plain_delta,lstm")
         shown = sweeps.run("sweep", str(EXAMPLES / "word_problem.py"), "--scale", "smoke", *where).stdout
     finally:
         sweeps.end_all()
     assert "3 trials finished" in shown
-    assert "delta_net (negative False)" in shown
+    assert "plain_delta (negative False)" in shown
 
 
 def test_a_notebook_and_the_file_have_the_same_definitions():
