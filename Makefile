@@ -52,7 +52,7 @@ coverage: $(READY)
 test-gpu: $(READY)
 	$(BIN)/pytest --numprocesses 2 -m gpu
 
-# A driver that is killed ten times, and every way in which a trial can fail: four minutes more.
+# A driver that is killed ten times, and every way in which a trial can fail: five minutes more.
 test-slow: $(READY)
 	$(BIN)/pytest -m slow
 

@@ -114,6 +114,7 @@ def _any_trial() -> Trial:
     return small_trial("rnn")
 
 
+@pytest.mark.slow
 def test_a_broken_image_stops_the_sweep_and_is_named(sweeps):
     result = sweeps.run(
         "sweep", "main", "--scale", "smoke", "--where", "task=modular_addition", faults=[["raise", {}]], expect=2

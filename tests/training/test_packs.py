@@ -23,6 +23,11 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 KINDS = {name: {"model": name} for name in TYPICAL_MODELS if models.REGISTRY[name].packs} | VARIANTS
 every_kind = pytest.mark.parametrize("kind", KINDS)
+every_kind_and_kernel = pytest.mark.parametrize(
+    ("kind", "kernel"),
+    [(kind, "plain") for kind in KINDS]
+    + [(kind, "compiled") for kind in KINDS if small_trial(**KINDS[kind]).model.has_compiled],
+)
 
 
 def nine(kind: str, **settings: Any) -> list[Trial]:
@@ -41,8 +46,7 @@ def finish(trials: list[Trial]) -> dict[str, Any]:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("kernel", ["plain", "compiled"])
-@every_kind
+@every_kind_and_kernel
 def test_a_trial_ends_bit_for_bit_the_same_alone_and_in_any_pack(kind, kernel, monkeypatch):
     monkeypatch.setenv("ORCH_KERNEL", kernel)
     trials = nine(kind, steps=200, eval_every=100, validation_samples=300, test_samples=300)

@@ -15,7 +15,7 @@ from orch.sweeps.trial import Trial
 from orch.training.checkpoints import parse_snapshot, snapshot_bytes
 from orch.training.train import Snapshot, Training
 from tests.small import small_trial
-from tests.training.test_packs import KINDS
+from tests.training.test_packs import KINDS, every_kind_and_kernel
 
 CELLS = (("modular_addition", 2), ("state_machine", 5), ("dihedral", 4), ("modular_addition", 11))
 """Four vocabularies; that of the dihedral group has tokens which are never read."""
@@ -58,8 +58,7 @@ def assert_same_as_alone(trials: list[Trial]) -> dict[str, Result]:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("kernel", ["plain", "compiled"])
-@pytest.mark.parametrize("kind", KINDS)
+@every_kind_and_kernel
 def test_a_trial_ends_bit_for_bit_the_same_alone_and_with_trials_on_other_tasks(kind, kernel, monkeypatch):
     monkeypatch.setenv("ORCH_KERNEL", kernel)
     found = assert_same_as_alone(mixed(kind))
