@@ -16,7 +16,7 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $(READY)
 
-# A small sweep on this machine's cores: about five minutes on two.
+# A small sweep on this machine's cores: under a minute on two.
 demo: $(READY)
 	$(BIN)/orch sweep demo
 	$(BIN)/orch claims --scale demo
