@@ -56,9 +56,12 @@ class Network(ResidualNetwork):
         return ResidualNetwork.scan_to_end(self, layer, entered_KTBG, end_KB)
 
     def leave(self, layer: int, y_KPI: Tensor, x_KPH: Tensor) -> Tensor:
+        return self.linear(layer, "mixer.output", self.normed_by_head(layer, y_KPI))
+
+    def normed_by_head(self, layer: int, y_KPI: Tensor) -> Tensor:
+        """Return what the heads read, each divided by its root mean square and scaled."""
         by_head_KPad = torch.unflatten(y_KPI, -1, (self.config.heads, -1))
-        normed_KPH = rms_norm(by_head_KPad, self.of(layer, "mixer.output_norm")).flatten(2)
-        return self.linear(layer, "mixer.output", normed_KPH)
+        return rms_norm(by_head_KPad, self.of(layer, "mixer.output_norm")).flatten(2)
 
     def _convolve(self, layer: int, x_KTBG: Tensor) -> Tensor:
         if not self.config.kernel_size:
@@ -128,7 +131,5 @@ class GatedNetwork(Network):
     def leave(self, layer: int, y_KPI: Tensor, x_KPH: Tensor) -> Tensor:
         if not self.config.is_gated:
             return Network.leave(self, layer, y_KPI, x_KPH)
-        by_head_KPad = torch.unflatten(y_KPI, -1, (self.config.heads, -1))
-        normed_KPH = rms_norm(by_head_KPad, self.of(layer, "mixer.output_norm")).flatten(2)
         gate_KPH = F.silu(self.linear(layer, "mixer.output_gate", self.normed(layer, x_KPH)))
-        return self.linear(layer, "mixer.output", normed_KPH * gate_KPH)
+        return self.linear(layer, "mixer.output", self.normed_by_head(layer, y_KPI) * gate_KPH)

@@ -21,7 +21,6 @@ from orch.models.gpu_kernels.operation import operation
 from orch.models.gpu_kernels.token_sums import token_sums
 from orch.models.recurrence.normalisation import Normalisation
 
-LARGEST_BLOCK = 8
 _ENTRIES_PER_THREAD = 64
 """Entries of a transition that a thread may hold in its registers."""
 

@@ -2,7 +2,8 @@
 
 from torch import Tensor
 
-from orch.models.gpu_kernels.block_scan import LARGEST_BLOCK, scan_blocks
+from orch.models.block_diagonal.config import ONE_LAUNCH as LARGEST_BLOCK
+from orch.models.gpu_kernels.block_scan import scan_blocks
 from orch.models.gpu_kernels.grouped_scan import scan_groups
 from orch.models.recurrence.normalisation import Normalisation
 

@@ -30,7 +30,7 @@ class Config(ResidualConfig):
 
     @property
     def inner(self) -> int:
-        """Inner width."""
+        """Number of inner channels, which the heads divide among themselves."""
         return self.expansion * self.width
 
     def mixer_shapes(self) -> dict[str, Shape]:
