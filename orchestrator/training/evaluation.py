@@ -11,6 +11,7 @@ from orch.sweeps.batches import FEWEST_AT_ONCE, TOKENS_AT_ONCE
 from orch.sweeps.trial import Trial
 from orch.tasks import Task
 from orch.tasks.sampling import Batch, Sampler
+from orch.training.precision import autocast
 
 _TOKENS_IN_CACHE, _STATES_IN_CACHE = 1 << 13, 1 << 11
 """Sizes that fit in a CPU's cache: tokens of a model that holds all positions at once, samples of a recurrent one."""
@@ -49,7 +50,7 @@ def evaluate(network: Network, batch: Batch) -> list[Score]:
     K, losses, right = network.num_trials, [], []
     was_training = network.training
     network.eval()
-    with torch.no_grad():
+    with torch.no_grad(), autocast(network):
         for part in _in_parts(batch, network):
             logits_KBV = network(part.tokens_NT.expand(K, -1, -1), part.end_N.expand(K, -1))
             target_KB = part.target_N.expand(K, -1)
