@@ -20,7 +20,8 @@ from orch.core.errors import InvalidSettings
 from orch.core.safetensors_header import read_orch_header
 from orch.running.options import RunOptions
 from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
-from orch.sweeps.memory import check_memory
+from orch.sweeps.memory import check_memory, found_device
+from orch.sweeps.recipe import check_device
 from orch.sweeps.result import Result, StopReason
 from orch.sweeps.trial import Trial, make_trial
 
@@ -82,6 +83,7 @@ def train(
     trial = _chosen(model, task, trial_id, store, seed, epochs, given_settings(options))
     _check_files(save, checkpoint, threads)
     check_memory([trial], device.partition(":")[0])
+    check_device([trial], found_device(device))
 
     import torch
 
@@ -221,7 +223,9 @@ def _print_result(result: Result, save: Path | None, file: str | None) -> None:
     trial = result.trial
     parameters = trial.model.num_parameters(trial.vocabulary)
     how = {
-        StopReason.EARLY_STOP: f"validation loss below {trial.stop_loss:g}",
+        StopReason.EARLY_STOP: f"validation loss below {trial.stop_loss:g}"
+        if result.curve[-1].validation_loss < trial.stop_loss
+        else f"validation accuracy of {trial.stop_accuracy:g} reached",
         StopReason.BUDGET: "step budget used up",
         StopReason.DIVERGED: "diverged: the loss is no longer a number",
     }[result.stop_reason]

@@ -16,6 +16,7 @@ from orch.models.config import ModelConfig, Vocabulary
 from orch.models.kernel import COMPILED, PLAIN, TRITON, VARIABLE
 from orch.models.module_config import ModuleConfig
 from orch.sweeps.batches import FEWEST_AT_ONCE, STEPS_PER_BLOCK, TOKENS_AT_ONCE
+from orch.sweeps.recipe import FLOAT32
 from orch.sweeps.trial import Trial
 
 BYTES = 4
@@ -122,6 +123,11 @@ def planned_kernel(model: ModelConfig, device: str = "cpu") -> str:
     return model.compiled_kernel if found else PLAIN
 
 
+def kernel_planned_for(trial: Trial, device: str = "cpu") -> str:
+    """Return the kernel that a new trial would use on `device`. Kernels of our own are for single precision."""
+    return planned_kernel(trial.model, device) if trial.precision == FLOAT32 else PLAIN
+
+
 @functools.cache
 def _numba_installed() -> bool:
     """Return whether numba is installed. It is not imported, because that takes longer than to plan."""
@@ -145,7 +151,7 @@ def step_seconds(trial: Trial, size: float = 1, device: str = "cpu", kernel: str
     """
     if not trial.model.packs and size > 1:
         return size * step_seconds(trial, 1, device, kernel)
-    kernel = kernel or planned_kernel(trial.model, device)
+    kernel = kernel or kernel_planned_for(trial, device)
     num_samples = min(trial.batch_size, trial.train_examples or trial.batch_size)
     num_tokens = trial.task.num_tokens(trial.max_inputs)
     if on_cpu(device):
@@ -198,7 +204,7 @@ def pack_seconds(
 def _evaluation_seconds(
     trial: Trial, size: float, device: str, kernel: str | None, num_samples: int, num_inputs: int
 ) -> float:
-    kernel = kernel or planned_kernel(trial.model, device)
+    kernel = kernel or kernel_planned_for(trial, device)
     num_tokens = trial.task.num_tokens(num_inputs)
     if on_cpu(device):
         return _on_core(trial, size, kernel, num_samples, num_tokens, training=False)

@@ -64,6 +64,4 @@ def recipe_problems(trial: "Trial") -> list[str]:
 def check_device(trials: Iterable["Trial"], device: str) -> None:
     """Raise an error if a trial cannot be trained on a kind of device, such as "cpu"."""
     if device.startswith("cpu") and any(trial.precision == BFLOAT16 for trial in trials):
-        raise InvalidSettings(
-            [f"precision {BFLOAT16} needs a GPU, and this is a CPU: use {FLOAT32}, or a GPU"]
-        )
+        raise InvalidSettings([f"precision {BFLOAT16} needs a GPU, and this is a CPU: use {FLOAT32}, or a GPU"])
