@@ -1,6 +1,6 @@
 """Settings of the transformer: GPT-2 with no dropout and tied embeddings."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from orch.core.settings import setting
 from orch.models.config import LayeredConfig, Shape, Vocabulary
@@ -34,6 +34,9 @@ class Config(LayeredConfig):
     @property
     def max_tokens(self) -> int:
         return self.positions
+
+    def able_to_read(self, num_tokens: int) -> "Config":
+        return replace(self, positions=max(self.positions, num_tokens))
 
     def shapes(self, vocabulary: Vocabulary) -> dict[str, Shape]:
         H = self.width

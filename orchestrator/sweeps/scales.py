@@ -75,6 +75,8 @@ class Scale:
             "data_seed": seed,
         }
         decided = {} if self.protocol is None else self.protocol.settings
+        if decided:
+            model = model.able_to_read(task.num_tokens(max(decided["max_inputs"], decided["test_length"])))
         rate = NOT_KNOWN if isinstance(learning_rate, Waiting) else learning_rate
         trial = Trial(task=task, model=model, learning_rate=rate, **(defaults | settings | decided))
         if isinstance(learning_rate, Waiting):
