@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from orch.core.errors import InvalidSettings, look_up_name
-from orch.core.settings import field_types
+from orch.sweeps.supervision import EVERY, FINAL
 from orch.sweeps.trial import Trial
 
 DECIDED = ("min_inputs", "max_inputs", "test_length", "curve_lengths", "supervision", "stop_accuracy")
@@ -27,13 +27,8 @@ class Protocol:
     name: str
     about: str
     source: str
-    decides: Mapping[str, Any]
+    settings: Mapping[str, Any]
     """The value of every setting in `DECIDED`."""
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The settings of trials that it decides."""
-        return {name: self.decides[name] for name in DECIDED if name in field_types(Trial)}
 
     def problems(self, sweep: str, trials: Iterable[Trial]) -> list[str]:
         """Return why a sweep cannot run under it, given a trial of each cell as the sweep itself asks for them."""
@@ -63,9 +58,9 @@ class Protocol:
         return {**given, **self.settings}
 
 
-def _protocol(name: str, about: str, source: str, **decides: Any) -> Protocol:
-    assert set(decides) == set(DECIDED), f"protocol {name} must decide exactly {DECIDED}"
-    return Protocol(name, about, source, MappingProxyType(decides))
+def _protocol(name: str, about: str, source: str, **settings: Any) -> Protocol:
+    assert set(settings) == set(DECIDED), f"protocol {name} must decide exactly {DECIDED}"
+    return Protocol(name, about, source, MappingProxyType(settings))
 
 
 PROTOCOLS: Mapping[str, Protocol] = MappingProxyType(
@@ -80,7 +75,7 @@ PROTOCOLS: Mapping[str, Protocol] = MappingProxyType(
                 max_inputs=10,
                 test_length=500,
                 curve_lengths=(10, 20, 50, 100, 200, 500),
-                supervision="final",
+                supervision=FINAL,
                 stop_accuracy=0.0,
             ),
             _protocol(
@@ -91,7 +86,7 @@ PROTOCOLS: Mapping[str, Protocol] = MappingProxyType(
                 max_inputs=40,
                 test_length=256,
                 curve_lengths=(40, 64, 96, 128, 160, 192, 224, 256),
-                supervision="final",
+                supervision=FINAL,
                 stop_accuracy=0.0,
             ),
             _protocol(
@@ -102,7 +97,7 @@ PROTOCOLS: Mapping[str, Protocol] = MappingProxyType(
                 max_inputs=20,
                 test_length=20,
                 curve_lengths=(5, 10, 15, 20),
-                supervision="every",
+                supervision=EVERY,
                 stop_accuracy=0.99,
             ),
             _protocol(
@@ -113,7 +108,7 @@ PROTOCOLS: Mapping[str, Protocol] = MappingProxyType(
                 max_inputs=128,
                 test_length=512,
                 curve_lengths=(128, 256, 384, 512),
-                supervision="every",
+                supervision=EVERY,
                 stop_accuracy=0.0,
             ),
         )

@@ -1,7 +1,7 @@
 """The three scales: named sizes of trials. A trial has no field for its scale, so scales may share trials."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -74,11 +74,11 @@ class Scale:
             "init_seed": seed,
             "data_seed": seed,
         }
-        decided = {} if self.protocol is None else self.protocol.settings
+        decided: Mapping[str, Any] = {} if self.protocol is None else self.protocol.settings
         if decided:
             model = model.able_to_read(task.num_tokens(max(decided["max_inputs"], decided["test_length"])))
         rate = NOT_KNOWN if isinstance(learning_rate, Waiting) else learning_rate
-        trial = Trial(task=task, model=model, learning_rate=rate, **(defaults | settings | decided))
+        trial = Trial(task=task, model=model, learning_rate=rate, **{**defaults, **settings, **decided})
         if isinstance(learning_rate, Waiting):
             return replace(learning_rate, trial=trial)
         return trial.check()

@@ -15,6 +15,7 @@ from orch.models import ModelConfig, Vocabulary
 from orch.models.kernel import PLAIN
 from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
 from orch.sweeps.recipe import ADAM, CONSTANT, FLOAT32, recipe_problems
+from orch.sweeps.supervision import label_interval, supervision_problems
 from orch.tasks import Task
 
 T = TypeVar("T")
@@ -63,6 +64,9 @@ class Trial:
     stop_accuracy: float = setting(
         0.0, "stop early when the validation accuracy (0 is chance, 1 is perfect) reaches this; 0 for never", past=0.0
     )
+    supervision: str = setting(
+        "final", "where samples have labels: final (at [EOI]), every (at every input too) or sparse:k", past="final"
+    )
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -71,6 +75,17 @@ class Trial:
     @property
     def tested_lengths(self) -> tuple[int, ...]:
         return tuple(sorted({*self.curve_lengths, self.test_length}))
+
+    @property
+    def label_interval(self) -> int | None:
+        """Inputs from one label to the next; None if only the end of a sample has one."""
+        return label_interval(self.supervision)
+
+    def kernel_name(self, device: str) -> str:
+        """Return the implementation of the model's arithmetic that trains this trial on `device`, if it is new."""
+        if self.precision != FLOAT32:
+            return PLAIN  # kernels of our own are for single precision
+        return self.model.kernel_name(device, self.label_interval is not None)
 
     @property
     def batches_per_epoch(self) -> int:
@@ -96,10 +111,6 @@ class Trial:
         """A short description for people."""
         variant = f" ({self.model.summary})" if self.model.summary else ""
         return f"{self.model.name}{variant} on {self.task.name} {self.task.summary}".rstrip()
-
-    def kernel_name(self, device: str) -> str:
-        """Return the implementation that trains it on `device`. Kernels of our own are for single precision."""
-        return self.model.kernel_name(device) if self.precision == FLOAT32 else PLAIN
 
     def stackable(self) -> "Trial":
         """Return this trial without seeds and amounts of the recipe: trials that are then equal have the same shapes.
@@ -150,6 +161,7 @@ class Trial:
         for name in _POSITIVE:
             if getattr(self, name) < 1:
                 found.append(f"{name} {getattr(self, name)} is not enough: use 1 or more")
+        found += supervision_problems(self.supervision)
         for name in ("train_examples", "init_seed", "data_seed", "eval_seed"):
             if getattr(self, name) < 0:
                 found.append(f"{name} {getattr(self, name)} is negative: use 0 or more")

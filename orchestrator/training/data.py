@@ -1,6 +1,7 @@
 """A trial's training data: a pure function of its seed and the step, so that stopping and regrouping change nothing.
 
-Shapes: K trials stacked, S steps drawn at once, B samples, T tokens.
+Shapes: K trials stacked, S steps drawn at once, B samples, T tokens. Ends and targets are (…, B, P) if samples have
+several labels.
 """
 
 import math
@@ -87,7 +88,8 @@ class FreshSamples(TrainingData):
             generator = sampler.generator("train", trial.data_seed, number)
             longest_N = _longest_in_block(trial, number * STEPS_PER_BLOCK) if trial.curriculum else None
             num_samples = STEPS_PER_BLOCK * trial.batch_size
-            return sampler.draw(generator, num_samples, trial.min_inputs, trial.max_inputs, longest_N)
+            drawn = sampler.draw(generator, num_samples, trial.min_inputs, trial.max_inputs, longest_N)
+            return sampler.label(drawn, trial.label_interval)
 
         stacked = (
             torch.stack([torch.unflatten(part, 0, (STEPS_PER_BLOCK, -1)) for part in parts], 1)
@@ -153,8 +155,10 @@ def _draw_set(trial: Trial, sampler: Sampler) -> Batch:
     """Draw the fixed training set of a trial."""
     generator = sampler.generator("training set", trial.data_seed)
     if trial.balanced:
-        return sampler.draw_balanced(generator, trial.train_examples, trial.max_inputs)
-    return sampler.draw(generator, trial.train_examples, trial.min_inputs, trial.max_inputs)
+        drawn = sampler.draw_balanced(generator, trial.train_examples, trial.max_inputs)
+    else:
+        drawn = sampler.draw(generator, trial.train_examples, trial.min_inputs, trial.max_inputs)
+    return sampler.label(drawn, trial.label_interval)
 
 
 def _parts(batches: Sequence[Batch]) -> list[tuple[Tensor, ...]]:

@@ -193,6 +193,7 @@ class Training:
                 validation_loss=score.loss,
                 validation_accuracy=member.trial.task.normalise(score.accuracy),
                 seconds=member.seconds,
+                validation_accuracy_all=_normalised(member.trial.task, score.accuracy_all),
             )
             member.curve.append(point)
             if not (math.isfinite(score.loss) and math.isfinite(train_loss)):
@@ -236,6 +237,7 @@ class Training:
             member = self.members[position]
             member.seconds += share
             task = member.trial.task
+            of_all_labels = {length: _normalised(task, of_all[place].accuracy_all) for length, of_all in scores.items()}
             results.append(
                 Result(
                     trial=member.trial,
@@ -246,6 +248,7 @@ class Training:
                     test_accuracy={length: task.normalise(of_all[place].accuracy) for length, of_all in scores.items()},
                     majority={length: by_task[task] for length, by_task in best_guess.items()},
                     parameters={name: tensor.clone() for name, tensor in self.network.member(position).items()},
+                    test_accuracy_all={length: each for length, each in of_all_labels.items() if each is not None},
                 )
             )
         return results
@@ -314,6 +317,10 @@ def update(
     loss_K, gradients = loss_and_gradients(network, tokens_KBT, end_KB, target_KB)
     optimiser.update([gradients[name] for name in parameters])
     return loss_K
+
+
+def _normalised(task: Task, accuracy: float | None) -> float | None:
+    return None if accuracy is None else task.normalise(accuracy)
 
 
 def _neighbours(snapshots: Sequence[Snapshot]) -> list[Snapshot]:
