@@ -28,7 +28,9 @@ def clip_by_norm(
 
 def total_norm(gradients: Sequence[Gradient]) -> Tensor:
     """Return the norm of all gradients of one trial together."""
-    norm: Tensor = torch.linalg.vector_norm(torch.stack([_norm(gradient) for gradient in gradients]))
+    # Sorted, because a resumed trial has its parameters in another order, in which the sum would round differently.
+    norms = torch.stack([_norm(gradient) for gradient in gradients]).sort().values
+    norm: Tensor = torch.linalg.vector_norm(norms)
     return norm
 
 
