@@ -113,6 +113,10 @@ class StudyReport:
         """The scale of the reported cells."""
         return self.board.scale
 
+    def published_tables(self, sweep: str) -> list[str]:
+        """Return the published tables that a sweep is compared with: none under a protocol."""
+        return list(tables_of([sweep])) if self.scale.protocol is None else []
+
     @property
     def scale_names(self) -> str:
         """The scales of all its sweeps."""
