@@ -102,7 +102,7 @@ def test_commands_find_the_trials_of_a_sweep_that_was_run_under_a_protocol(tmp_p
     finish(store, [planned.trial for planned in main.trials])
     under = ("--scale", "smoke", "--protocol", "chomsky")
     table = command("report", "main", *under, *where, "--format", "markdown").output
-    assert "| RNN | Addition modulo 2 |" in table, "its own table, because the published one asks something else"
+    assert "| RNN |" in table, "its own table, because the published one asks something else"
     assert "nothing to do: every trial has its result" in command("resume", "mine", *where).output
 
 
