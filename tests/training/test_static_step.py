@@ -13,7 +13,8 @@ from orch.models.recurrence import batch_positions, blocks, token_lookup
 from orch.sweeps.trial import Trial
 from orch.training import capture, train
 from orch.training.capture import NUM_WARM_UP_STEPS, Recorder, StepFunction
-from orch.training.train import Snapshot, Training
+from orch.training.snapshot import Snapshot
+from orch.training.train import Training
 from tests.small import TYPICAL_MODELS, small_trial
 from tests.training.no_recorder import TheStepItself
 from tests.training.operations import Operations, trace
