@@ -120,6 +120,18 @@ def test_tasks_refuses_what_cannot_be_shown():
     assert "name one of each" in orch("tasks", "group", "automaton", expect=2).stderr
 
 
+def test_train_tests_no_length_beyond_the_only_one_given():
+    from orch.cli.train import resolve_trial
+
+    def lengths(**given):
+        return resolve_trial("rnn", "dihedral", None, None, given).tested_lengths
+
+    assert lengths(test_length=40) == (10, 20, 40)
+    assert lengths(curve_lengths=(10, 30)) == (10, 30)
+    assert lengths(test_length=40, curve_lengths=(100,)) == (40, 100)
+    assert lengths() == (10, 20, 50, 100, 200, 500)
+
+
 def test_train_json_is_one_object_and_nothing_else():
     result = orch("train", "--model", "rnn", "--task", "modular_addition", "--modulus", "2", *QUICK, "--json")
     summary = json.loads(result.stdout)

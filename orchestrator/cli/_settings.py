@@ -146,7 +146,7 @@ def _complete_models(context: click.Context, parameter: click.Parameter, incompl
 
 def complete_tasks(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Return the tasks whose names begin with what was typed."""
-    return _complete(_known(context).tasks, incomplete)
+    return _complete(_known(context).task_names, incomplete)
 
 
 def _complete(names: Iterable[str], incomplete: str) -> list[CompletionItem]:

@@ -25,7 +25,7 @@ from orch.running.progress import duration
 from orch.search.objective import Objective
 from orch.search.space import Space, parse_space
 from orch.search.spec import Level, SearchSpec
-from orch.sweeps.definitions import Definitions
+from orch.sweeps.definitions import Definitions, described_task
 
 ALL = "all"
 
@@ -178,6 +178,7 @@ def _question(
         problems.append(f"--points {asked['points']} is not enough: use 1 or more")
     space = Space(())
     try:
+        task, settings = described_task(task, settings, definitions)
         space = parse_space(vary, task, model, settings, definitions)
     except InvalidSettings as error:
         problems += error.problems

@@ -10,8 +10,9 @@ from orch.cli._options import json_option
 from orch.cli._settings import SettingsCommand, complete_tasks, given_settings, known_definitions
 from orch.cli._sweeps import SUFFIX, own_first
 from orch.cli._tables import print_rows
-from orch.core.errors import InvalidSettings, look_up_name
+from orch.core.errors import InvalidSettings, UnknownName
 from orch.core.settings import from_dict
+from orch.sweeps.definitions import Definitions, described_task
 from orch.tasks import REGISTRY, Task
 from orch.tasks.algebra import REFERENCES, Algebra, Family, analyse, predict
 
@@ -44,19 +45,27 @@ def tasks(names: tuple[str, ...], as_json: bool, **options: Any) -> None:
     if len(named) > 1 or len(names) - len(named) > 1:
         raise InvalidSettings([f"{' '.join(names)} is more than one task or file: name one of each"])
     if named:
-        task_type = look_up_name("task", named[0], known_definitions().tasks)
-        _show(_checked(from_dict(task_type, settings, kind=f"setting of task {named[0]}")), as_json)
+        _show(_checked(_named(named[0], settings, known_definitions())), as_json)
         return
     if others := [name for name in settings if name != "modulus"]:
         flag = others[0].replace("_", "-")
         raise InvalidSettings([f"--{flag} is a setting of some tasks: name the task too, as in orch tasks group"])
     modulus = settings.get("modulus", _LISTED_MODULUS)
-    known = own_first(known_definitions().tasks, REGISTRY)
-    rows = [_row(_checked(task_type.at_modulus(modulus))) for task_type in known.values()]
+    known = known_definitions()
+    rows = [_row(_checked(task)) | {"task": name} for name, task in known.made_tasks.items()]
+    for task_type in own_first(known.tasks, REGISTRY).values():
+        rows.append(_row(_checked(task_type.at_modulus(modulus))))
     if as_json:
         click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
     else:
         print_rows(rows, title=f"Tasks at modulus {modulus}")
+
+
+def _named(name: str, settings: dict[str, Any], known: Definitions) -> Task:
+    name, settings = described_task(name, settings, known)
+    if name not in known.tasks:
+        raise UnknownName("task", name, known.task_names)
+    return from_dict(known.tasks[name], settings, kind=f"setting of task {name}")
 
 
 def _checked(task: Task) -> Task:

@@ -12,7 +12,7 @@ from orch.models.module_config import make_model
 from orch.sweeps.cell import Cell
 from orch.sweeps.scales import PAPER, Scale
 from orch.sweeps.selection import Results
-from orch.sweeps.trial import Trial
+from orch.sweeps.trial import Trial, with_matching_lengths
 from orch.tasks import Task
 
 Model = str | Mapping[str, Any] | ModelConfig | type[ModelConfig] | type[Any]
@@ -186,10 +186,4 @@ def _settings(given: Mapping[str, Any]) -> dict[str, Any]:
     problems = [str(UnknownName("setting", name, TRIAL_SETTINGS)) for name in given if name not in TRIAL_SETTINGS]
     if problems:
         raise InvalidSettings(problems)
-    found = coerced(Trial, given)
-    if "test_length" in found and "curve_lengths" not in found:
-        usual: tuple[int, ...] = Trial.__dataclass_fields__["curve_lengths"].default  # type: ignore[assignment]
-        found["curve_lengths"] = tuple(length for length in usual if length <= found["test_length"])
-    elif "curve_lengths" in found and "test_length" not in found and found["curve_lengths"]:
-        found["test_length"] = max(found["curve_lengths"])
-    return found
+    return with_matching_lengths(coerced(Trial, given))
