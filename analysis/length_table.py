@@ -113,7 +113,7 @@ def _model(config: Mapping[str, Any], trial: Trial | None) -> str:
     """Return the model's name with its variant, or with all its settings if its code is not loaded."""
     try:
         model = model_from_dict(config["model"]) if trial is None else trial.model
-        name, variant = model.name, model.summary
+        name, variant = model.name, model.full_summary
     except OrchError:
         settings = dict(config["model"])
         name = settings.pop("name")

@@ -3,6 +3,8 @@
 A model declares here, on its `Config`, everything that the rest of the project knows about it.
 """
 
+import dataclasses
+import functools
 import importlib
 import math
 from collections.abc import Mapping
@@ -10,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 from orch.core.errors import InvalidSettings
-from orch.core.settings import setting
+from orch.core.settings import named_value, setting
 from orch.models.kernel import COMPILED, PLAIN, TRITON, choose_kernel
 from orch.models.look import Look
 from orch.models.step_costs import Launches
@@ -102,8 +104,16 @@ class ModelConfig:
 
     @property
     def summary(self) -> str:
-        """Description of this variant among those of its model, for listings."""
+        """Description of what usually distinguishes variants of this model; `full_summary` adds all else."""
         return ""
+
+    @property
+    def full_summary(self) -> str:
+        """Description of this variant for tables and labels: no two settings share one, except for widths.
+
+        It is the summary, and the settings that it does not depend on and that differ from their defaults.
+        """
+        return _full_summary(self)
 
     def kernel_name(self, device: str) -> str:
         """Return the implementation that trains new trials on `device`, to be recorded with their results."""
@@ -235,6 +245,20 @@ class ModelConfig:
         if self.width < 1:
             return [f"width {self.width} is not a width: use 1 or more"]
         return []
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def _full_summary(config: ModelConfig) -> str:
+    """Return `full_summary`, cached because thousands of trials share few configs."""
+    changed = []
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        if field.compare and field.name != "width" and value != field.default:
+            changes: dict[str, Any] = {field.name: field.default}
+            usual = dataclasses.replace(config, **changes)
+            if usual.summary == config.summary:
+                changed.append(named_value(field.name, value))
+    return ", ".join(filter(None, (config.summary, *changed)))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -47,7 +47,7 @@ def models(file: str | None, matched: bool, task: str, modulus: int, width: int,
             rows.append(
                 {
                     "model": config.name,
-                    "variant": config.summary,
+                    "variant": config.full_summary,
                     "width": config.width,
                     "parameters": config.num_parameters(vocabulary),
                     "published": int(published["parameters"]),

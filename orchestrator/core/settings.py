@@ -37,6 +37,19 @@ def describe(field: dataclasses.Field[Any]) -> str:
     return str(field.metadata.get("description", ""))
 
 
+def named_value(name: str, value: Any) -> str:
+    """Return a setting with its value, for people.
+
+    >>> named_value("kernel_size", 4), named_value("gated", True), named_value("moduli", (2, 3))
+    ('kernel size 4', 'gated yes', 'moduli 2,3')
+    """
+    if isinstance(value, bool):
+        shown = "yes" if value else "no"
+    else:
+        shown = ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+    return f"{name.replace('_', ' ')} {shown}"
+
+
 def field_types(config_type: type) -> Mapping[str, Any]:
     """Return the declared type of every field of a settings class."""
     return _field_types(config_type)

@@ -75,7 +75,7 @@ class Trial:
     @property
     def label(self) -> str:
         """A short description for people."""
-        variant = f" ({self.model.summary})" if self.model.summary else ""
+        variant = f" ({self.model.full_summary})" if self.model.full_summary else ""
         return f"{self.model.name}{variant} on {self.task.name} {self.task.summary}".rstrip()
 
     def stackable(self) -> "Trial":
