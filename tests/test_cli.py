@@ -1,5 +1,6 @@
 """The command line: light help, clear errors, clean output."""
 
+import io
 import json
 import re
 import subprocess
@@ -10,6 +11,7 @@ import pytest
 import torch
 
 from orch.cli import main
+from orch.core.errors import OrchError
 from orch.tasks import REGISTRY
 from orch.training.checkpoints import load_model
 from tests.command_line import orch
@@ -58,8 +60,29 @@ def test_help_imports_nothing_heavy(arguments):
     assert command_imports(arguments, heavy) == set()
 
 
-def test_an_unknown_command_suggests_the_nearest():
-    assert "did you mean 'train'" in orch("trian", expect=2).output
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("trian", "there is no command 'trian': did you mean 'train'?"),
+        ("--versoin", "there is no option '--versoin': did you mean '--version'?"),
+        ("train --modlus 5", "there is no option '--modlus': did you mean '--modulus'?"),
+        ("sweeps --zzz", "there is no option '--zzz': orch sweeps --help lists them"),
+        ("train --steps x", "invalid value for '--steps': 'x' is not a valid integer; orch train --help explains it"),
+        ("plan", "missing argument 'SWEEP…|FILE.py…|all'; orch plan --help explains it"),
+        ("cluster check", "missing argument 'FILE'; orch cluster check --help explains it"),
+    ],
+)
+def test_a_wrong_command_line_gets_one_sentence_in_the_style_of_all_errors(command, said):
+    assert orch(*command.split(), expect=2).stderr == f"error: {said}\n"
+
+
+def test_without_a_terminal_a_question_is_an_error_that_names_the_option(monkeypatch):
+    from orch.cli._options import confirm
+
+    confirm("Go on?", yes=True)
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    with pytest.raises(OrchError, match="no terminal to ask for consent: repeat the command with --yes"):
+        confirm("Go on?", yes=False)
 
 
 def test_models_lists_every_model_and_its_parameters():
