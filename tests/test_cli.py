@@ -5,11 +5,13 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 import torch
 
+from orch import models
 from orch.cli import main
 from orch.core.errors import OrchError
 from orch.tasks import REGISTRY
@@ -88,6 +90,27 @@ def test_without_a_terminal_a_question_is_an_error_that_names_the_option(monkeyp
 def test_models_lists_every_model_and_its_parameters():
     rows = json.loads(orch("models", "--json").output)
     assert {row["model"]: row["parameters"] for row in rows}["bilinear"] == 16_781_063
+
+
+@pytest.mark.parametrize("name", sorted(models.REGISTRY))
+def test_models_describes_a_model_with_its_equation_settings_and_sizes(name):
+    shown = json.loads(orch("models", name, "--json").output)
+    assert re.search(r"\(\d{4}|\d{4}\)|torch|paper", shown["equation"]), "it names a source"
+    assert "Shapes " not in shown["equation"]
+    assert {row["setting"] for row in shown["settings"]} == {each.name for each in fields(models.REGISTRY[name])}
+    assert all(row["meaning"] for row in shown["settings"])
+    assert [row["scale"] for row in shown["parameters"]] == ["paper", "laptop", "smoke"]
+
+
+def test_models_counts_parameters_with_the_given_settings():
+    (usual,) = json.loads(orch("models", "delta_product", "--width", "64", "--json").output)["parameters"]
+    (larger,) = json.loads(orch("models", "delta_product", "--width", "64", "--householders", "4", "--json").output)[
+        "parameters"
+    ]
+    assert larger["parameters"] > usual["parameters"]
+    assert "there is no setting of model rnn 'gated'" in orch("models", "rnn", "--gated", expect=2).stderr
+    assert "name the model too" in orch("models", "--heads", "2", expect=2).stderr
+    assert not command_imports(["models", "lstm"], {"torch", "ray"})
 
 
 def test_matched_models_have_the_published_counts():

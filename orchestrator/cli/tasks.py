@@ -7,8 +7,14 @@ from typing import Any
 import click
 
 from orch.cli._options import json_option
-from orch.cli._settings import SettingsCommand, complete_tasks, given_settings, known_definitions
-from orch.cli._sweeps import SUFFIX, own_first
+from orch.cli._settings import (
+    TASK_SETTINGS,
+    SettingsCommand,
+    complete_tasks_and_files,
+    given_settings,
+    known_definitions,
+)
+from orch.cli._sweeps import one_name, own_first
 from orch.cli._tables import print_rows
 from orch.core.errors import InvalidSettings, UnknownName
 from orch.core.settings import from_dict
@@ -17,18 +23,16 @@ from orch.tasks import REGISTRY, Task
 from orch.tasks.algebra import REFERENCES, Algebra, Family, analyse, predict
 
 _LISTED_MODULUS = 5
-_SECTION = "Task settings"
 
 
 class TaskCommand(SettingsCommand):
     """A command that has every setting of a task as an option."""
 
-    def get_params(self, context: click.Context) -> list[click.Parameter]:
-        return [each for each in super().get_params(context) if getattr(each, "section", _SECTION) == _SECTION]
+    sections = (TASK_SETTINGS,)
 
 
 @click.command(cls=TaskCommand)
-@click.argument("names", nargs=-1, metavar="[FILE.py] [TASK]", shell_complete=complete_tasks)
+@click.argument("names", nargs=-1, metavar="[FILE.py] [TASK]", shell_complete=complete_tasks_and_files)
 @json_option
 def tasks(names: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """List the tasks, or show the algebra of one.
@@ -41,11 +45,8 @@ def tasks(names: tuple[str, ...], as_json: bool, **options: Any) -> None:
     Example: orch tasks group --group S5
     """
     settings = given_settings(options)
-    named = [name for name in names if not name.endswith(SUFFIX)]
-    if len(named) > 1 or len(names) - len(named) > 1:
-        raise InvalidSettings([f"{' '.join(names)} is more than one task or file: name one of each"])
-    if named:
-        _show(_checked(_named(named[0], settings, known_definitions())), as_json)
+    if named := one_name(names, "task"):
+        _show(_checked(_named(named, settings, known_definitions())), as_json)
         return
     if others := [name for name in settings if name != "modulus"]:
         flag = others[0].replace("_", "-")

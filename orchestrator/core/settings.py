@@ -43,11 +43,14 @@ def named_value(name: str, value: Any) -> str:
     >>> named_value("kernel_size", 4), named_value("gated", True), named_value("moduli", (2, 3))
     ('kernel size 4', 'gated yes', 'moduli 2,3')
     """
+    return f"{name.replace('_', ' ')} {shown_value(value)}"
+
+
+def shown_value(value: Any) -> str:
+    """Return the value of a setting, for people."""
     if isinstance(value, bool):
-        shown = "yes" if value else "no"
-    else:
-        shown = ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
-    return f"{name.replace('_', ' ')} {shown}"
+        return "yes" if value else "no"
+    return ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
 def field_types(config_type: type) -> Mapping[str, Any]:
