@@ -145,7 +145,7 @@ def problem(config: str, definitions: Definitions = BUILT_IN_DEFINITIONS) -> str
 def _problem(task: str, definitions: Definitions) -> str:
     settings = json.loads(task)
     try:
-        return task_from_dict(settings, definitions).summary
+        return task_from_dict(settings, definitions).full_summary
     except OrchError:
         return f"modulo {settings['modulus']}"
 

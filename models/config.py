@@ -3,8 +3,6 @@
 A model declares here, on its `Config`, everything that the rest of the project knows about it.
 """
 
-import dataclasses
-import functools
 import importlib
 import math
 from collections.abc import Mapping
@@ -12,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 from orch.core.errors import InvalidSettings
-from orch.core.settings import named_value, setting
+from orch.core.settings import full_summary, setting
 from orch.models.kernel import COMPILED, PLAIN, TRITON, choose_kernel
 from orch.models.look import Look
 from orch.models.step_costs import Launches
@@ -113,7 +111,7 @@ class ModelConfig:
 
         It is the summary, and the settings that it does not depend on and that differ from their defaults.
         """
-        return _full_summary(self)
+        return full_summary(self, "width")
 
     def kernel_name(self, device: str) -> str:
         """Return the implementation that trains new trials on `device`, to be recorded with their results."""
@@ -245,20 +243,6 @@ class ModelConfig:
         if self.width < 1:
             return [f"width {self.width} is not a width: use 1 or more"]
         return []
-
-
-@functools.lru_cache(maxsize=1 << 12)
-def _full_summary(config: ModelConfig) -> str:
-    """Return `full_summary`, cached because thousands of trials share few configs."""
-    changed = []
-    for field in dataclasses.fields(config):
-        value = getattr(config, field.name)
-        if field.compare and field.name != "width" and value != field.default:
-            changes: dict[str, Any] = {field.name: field.default}
-            usual = dataclasses.replace(config, **changes)
-            if usual.summary == config.summary:
-                changed.append(named_value(field.name, value))
-    return ", ".join(filter(None, (config.summary, *changed)))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

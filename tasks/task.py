@@ -4,7 +4,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
-from orch.core.settings import setting
+from orch.core.settings import full_summary, setting
 
 State = Hashable
 
@@ -57,6 +57,11 @@ class Task:
         A task of one's own may return whatever its readers call it, such as "S3" for the group with six elements.
         """
         return f"modulo {self.modulus}"
+
+    @property
+    def full_summary(self) -> str:
+        """The summary, and every other setting that differs from its default: no two settings share one label."""
+        return full_summary(self, "modulus")
 
     @property
     def full_title(self) -> str:

@@ -12,7 +12,7 @@ import typing
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from orch.core.errors import InvalidSettings, UnknownName
+from orch.core.errors import InvalidSettings, OrchError, UnknownName
 
 T = TypeVar("T")
 _MISSING = object()
@@ -44,6 +44,23 @@ def named_value(name: str, value: Any) -> str:
     ('kernel size 4', 'gated yes', 'moduli 2,3')
     """
     return f"{name.replace('_', ' ')} {shown_value(value)}"
+
+
+@functools.lru_cache(maxsize=1 << 12)  # thousands of trials share few models and tasks
+def full_summary(config: Any, ignored: str) -> str:
+    """Return a config's `summary`, and the settings that it does not depend on and that differ from their defaults.
+
+    The setting `ignored` is left out, and so are those that change nothing but names.
+    """
+    changed = []
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        if not field.compare or field.name == ignored or value == field.default:
+            continue
+        with contextlib.suppress(OrchError):  # a setting that has no usable default is part of the summary
+            if dataclasses.replace(config, **{field.name: field.default}).summary == config.summary:
+                changed.append(named_value(field.name, value))
+    return ", ".join(filter(None, (config.summary, *changed)))
 
 
 def shown_value(value: Any) -> str:

@@ -76,7 +76,7 @@ class Trial:
     def label(self) -> str:
         """A short description for people."""
         variant = f" ({self.model.full_summary})" if self.model.full_summary else ""
-        return f"{self.model.name}{variant} on {self.task.name} {self.task.summary}".rstrip()
+        return f"{self.model.name}{variant} on {self.task.name} {self.task.full_summary}".rstrip()
 
     def stackable(self) -> "Trial":
         """Return this trial without learning rate and seeds: trials that are then equal have the same shapes."""
