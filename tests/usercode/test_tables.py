@@ -6,10 +6,14 @@ from pathlib import Path
 import pytest
 
 from orch.core.errors import InvalidSettings
+from orch.search.space import parse_space
+from orch.search.spec import SearchSpec
+from orch.sweeps.definitions import described_task
 from orch.sweeps.expansion import expand
 from orch.sweeps.grid import grid
 from orch.sweeps.scales import LAPTOP, SMOKE
 from orch.sweeps.selection import Results
+from orch.sweeps.where import Known, parse_where
 from orch.tasks.automaton import Automaton
 from orch.usercode import UserCode, make_catalogue, name_sweeps
 from orch.usercode.live_code import live_code
@@ -114,6 +118,18 @@ def test_an_automaton_of_a_file_is_named_by_its_table_or_as_the_only_one(study):
     assert trained("(ab)*").called == "(ab)*"
     with pytest.raises(InvalidSettings, match=r"several tasks of the kind automaton: name one of door, \(ab\)\*"):
         trained("automaton")
+
+
+def test_a_search_and_conditions_find_the_automaton_of_a_file(study):
+    catalogue = name_sweeps([str(study)]).catalogue
+    name, fixed = described_task("door", {"steps": 100}, catalogue)
+    question = SearchSpec(name, "rnn", fixed, parse_space(["width=8,16"], name, "rnn", fixed, catalogue))
+    again = SearchSpec.from_dict(json.loads(json.dumps(question.to_dict())))
+    assert (again.id, again.example.task.called) == (question.id, "door"), "a recorded search needs no file"
+    (trial, *_) = trials_of(catalogue)
+    assert parse_where(["called=door"], Known.of(catalogue)).matches(trial)
+    with pytest.raises(InvalidSettings, match="write called=door"):
+        parse_where(["task=door"], Known.of(catalogue))
 
 
 def test_tasks_lists_and_analyses_the_automaton_of_a_file(study):
