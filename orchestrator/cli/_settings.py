@@ -14,9 +14,11 @@ from orch.cli._sweeps import SUFFIX, complete_files, read_definitions
 from orch.core.errors import InvalidSettings, OrchError
 from orch.core.settings import describe, field_types, shown_value
 from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
+from orch.sweeps.recipe import RECIPE
 from orch.sweeps.trial import Trial
 
-TASK_SETTINGS, MODEL_SETTINGS, TRAINING_SETTINGS = "Task settings", "Model settings", "Training settings"
+TASK_SETTINGS, MODEL_SETTINGS = "Task settings", "Model settings"
+TRAINING_SETTINGS, RECIPE_SETTINGS = "Training settings", "Recipe settings"
 """Headings of options in a help text."""
 _DEFINITIONS = "orch.definitions"
 """Where a click context has the models and tasks whose settings are options."""
@@ -72,9 +74,8 @@ def setting_options(definitions: Definitions = BUILT_IN_DEFINITIONS) -> Iterator
             yield SettingOption(field_name, field_types(config_type)[field_name], section, description)
     for field in dataclasses.fields(Trial):
         if field.name not in ("task", "model"):
-            yield SettingOption(
-                field.name, field_types(Trial)[field.name], TRAINING_SETTINGS, _describe(Trial, field.name)
-            )
+            section = RECIPE_SETTINGS if field.name in RECIPE else TRAINING_SETTINGS
+            yield SettingOption(field.name, field_types(Trial)[field.name], section, _describe(Trial, field.name))
 
 
 def _describe(config_type: type, name: str) -> str:
@@ -89,7 +90,7 @@ class SettingsCommand(click.Command):
     subclass may have only those of some `sections`.
     """
 
-    sections: tuple[str, ...] = (TASK_SETTINGS, MODEL_SETTINGS, TRAINING_SETTINGS)
+    sections: tuple[str, ...] = (TASK_SETTINGS, MODEL_SETTINGS, TRAINING_SETTINGS, RECIPE_SETTINGS)
 
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
         path = self._file_among(args)
