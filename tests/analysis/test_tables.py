@@ -149,7 +149,7 @@ def test_our_own_reading_shows_mean_spread_seeds_and_rate(comparisons):
     missing, _, partial, _, off, _ = table.sections[0].rows[0].entries[0]
     assert table.lines == ("ours", "spread", "seeds", "rate", "published")
     assert off.lines == ("0.25", "±0.00", "0 of 3 learn", "1e-5", "1.00")
-    assert partial.lines == ("1.00", "", "n=1", "1e-3", "1.00")
+    assert partial.lines == ("1.00", "", "1 of 1 learn", "1e-3", "1.00")
     assert missing.lines == ("?", "", "", "", "1.00")
 
 
