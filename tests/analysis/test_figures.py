@@ -197,7 +197,7 @@ def test_an_empty_store_has_no_figure_and_says_why(tmp_path: Path) -> None:
     found = figures(Board.read(Store.open(tmp_path / "none"), SMOKE), SWEEPS_WITH_FIGURES)
     assert found.drawings == []
     assert found.left_out["learning-main"] == "no trial of main is finished at smoke scale"
-    assert len(found.left_out) == 9
+    assert len(found.left_out) == 12
 
 
 def test_a_single_finished_trial_is_enough_for_a_figure(tmp_path: Path) -> None:
