@@ -6,7 +6,7 @@ which settles the most in any time (the rule of the weighted shortest expected p
 settled needs no trials, so the rest of its trials is left out.
 """
 
-from orch.analysis.deciding.decider import KINDS, Decider
+from orch.analysis.deciding.decider import KINDS, Decider, check_deciding
 from orch.analysis.deciding.values import cell_values, claim_values
 
-__all__ = ["KINDS", "Decider", "cell_values", "claim_values"]
+__all__ = ["KINDS", "Decider", "cell_values", "check_deciding", "claim_values"]

@@ -6,6 +6,7 @@ from orch.analysis.aggregate import COLUMNS
 from orch.analysis.board import Board
 from orch.analysis.claims.evidence import DEMO
 from orch.analysis.deciding.values import cell_values, claim_values
+from orch.core.errors import InvalidSettings, UnknownName
 from orch.planning.plan import PlannedTrial
 from orch.running.requests import Request
 from orch.store import Store
@@ -18,11 +19,22 @@ CLAIMS, CELLS = "claims", "cells"
 KINDS = (CLAIMS, CELLS)
 
 
+def check_deciding(kind: str | None, confidence: float | None) -> None:
+    """Raise one error that lists everything that is wrong with what a run is to decide."""
+    problems = [str(UnknownName("kind of decision", kind, KINDS))] if kind is not None and kind not in KINDS else []
+    if confidence is not None and kind is None:
+        problems.append("a confidence says when something is settled: also say what to decide, claims or cells")
+    if confidence is not None and not 0.5 <= confidence < 1:
+        problems.append(f"a confidence of {confidence:g} is not between 0.5 and 1: use 0.95, for example")
+    if problems:
+        raise InvalidSettings(problems)
+
+
 class Decider:
     """Values the trials of requests by the open claims, or by the open cells, that they are likely to settle."""
 
     def __init__(self, kind: str, requests: Sequence[Request], store: Store, confidence: float | None = None):
-        assert kind in KINDS, "the command line offers no other"
+        check_deciding(kind, confidence)
         self.kind = kind
         self._requests, self._store, self._confidence = requests, store, confidence
 
