@@ -10,7 +10,7 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from orch.analysis.agreement import agreement
-from orch.analysis.claims import ClaimsAtScale, Verdict, evidence_text, verdict_text
+from orch.analysis.claims import ClaimsAtScale, Verdict, evidence_text, sureness_text, verdict_text
 from orch.analysis.claims.condition import FAILED
 from orch.analysis.comparison import Comparison
 from orch.analysis.figures import Drawing, Gallery, svg_element
@@ -114,6 +114,7 @@ def _claims(claims: Sequence[ClaimsAtScale]) -> Markup:
         marks=VERDICT_MARKS,
         verdict_text=verdict_text,
         evidence_text=evidence_text,
+        sureness_text=sureness_text,
     )
 
 
