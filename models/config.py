@@ -14,6 +14,7 @@ from orch.core.settings import setting
 from orch.models.kernel import COMPILED, PLAIN, TRITON, choose_kernel
 from orch.models.look import Look
 from orch.models.step_costs import Launches
+from orch.tasks.algebra import Transitions
 
 if TYPE_CHECKING:
     from orch.models.network import Network
@@ -104,6 +105,11 @@ class ModelConfig:
     def summary(self) -> str:
         """Description of this variant among those of its model, for listings."""
         return ""
+
+    @property
+    def transitions(self) -> Transitions | None:
+        """What an input can do to the state, from which theory predicts what it can track; None if nothing is known."""
+        return None
 
     def kernel_name(self, device: str) -> str:
         """Return the implementation that trains new trials on `device`, to be recorded with their results."""

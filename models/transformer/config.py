@@ -7,6 +7,7 @@ from orch.models.config import LayeredConfig, Shape, Vocabulary
 from orch.models.kernel import PLAIN
 from orch.models.look import DASHED, DOTTED, Look
 from orch.models.step_costs import Launches
+from orch.tasks.algebra import Family, Transitions
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,6 +35,10 @@ class Config(LayeredConfig):
     @property
     def max_tokens(self) -> int:
         return self.positions
+
+    @property
+    def transitions(self) -> Transitions:
+        return Transitions(Family.BOUNDED_DEPTH, self.layers)
 
     def shapes(self, vocabulary: Vocabulary) -> dict[str, Shape]:
         H = self.width
