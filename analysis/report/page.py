@@ -10,7 +10,7 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from orch.analysis.agreement import agreement
-from orch.analysis.claims import ClaimsAtScale, Verdict, evidence_text, verdict_text
+from orch.analysis.claims import ATLAS, ClaimsAtScale, Verdict, evidence_text, verdict_text
 from orch.analysis.claims.condition import FAILED
 from orch.analysis.comparison import Comparison
 from orch.analysis.figures import Drawing, Gallery, svg_element
@@ -77,7 +77,7 @@ def _fill(template: str, **values: Any) -> Markup:
 
 def _sections(report: StudyReport, gallery: Gallery) -> Iterator[PageSection]:
     if report.claims:
-        yield PageSection("claims", "The paper's claims", _claims(report.claims))
+        yield PageSection("claims", "Claims of the paper and of the field" if any(each.scale == ATLAS for each in report.claims) else "The paper's claims", _claims(report.claims))
     if report.comparisons:
         title = "How far the published numbers are met"
         yield PageSection("numbers", title, reproduction_section(report.comparisons))

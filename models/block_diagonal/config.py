@@ -50,7 +50,7 @@ class Config(BilinearFamilyConfig):
     @property
     def transitions(self) -> Transitions:
         if self.block_size == 1:
-            return Transitions(Family.SIGNED_DIAGONAL)
+            return Transitions(Family.SIGNED_DIAGONAL, adds=self.additive != "none")
         return Transitions(Family.DENSE, size=self.block_size)
 
     @property

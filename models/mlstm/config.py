@@ -36,7 +36,7 @@ class Config(ResidualConfig):
 
     @property
     def transitions(self) -> Transitions:
-        # One forget gate for each head, between 0 and 1: Beck et al. (2024) name the lack of memory mixing as its limit.
+        # A forget gate between 0 and 1 for each head: Beck et al. (2024) name the lack of memory mixing as its limit.
         return Transitions(Family.POSITIVE_DIAGONAL, self.layers)
 
     def mixer_shapes(self) -> dict[str, Shape]:

@@ -37,7 +37,7 @@ class Config(BilinearFamilyConfig):
 
     @property
     def transitions(self) -> Transitions:
-        return Transitions(Family.ROTATIONS)
+        return Transitions(Family.ROTATIONS, adds=self.additive != "none")
 
     def recurrence_shapes(self) -> dict[str, Shape]:
         return {"angle": (self.width // 2, self.width)}

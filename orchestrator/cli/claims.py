@@ -1,4 +1,4 @@
-"""`orch claims`: the paper's claims, decided by the results."""
+"""`orch claims`: the claims of the paper and of the field, decided by the results."""
 
 import json
 import sys
@@ -16,11 +16,11 @@ from orch.sweeps.scales import SCALES
 if TYPE_CHECKING:
     from orch.analysis.claims import ClaimsAtScale
 
-DEMO = "demo"
+DEMO, ATLAS = "demo", "atlas"
 
 
 @click.command()
-@click.option("--scale", type=click.Choice([*SCALES, DEMO]), help="[default: every scale that has results]")
+@click.option("--scale", type=click.Choice([*SCALES, DEMO, ATLAS]), help="[default: every scale that has results]")
 @store_option
 @click.option("--all", "show_all", is_flag=True, help="Show the undecided claims too, with what they lack.")
 @click.option(
@@ -34,11 +34,12 @@ DEMO = "demo"
 def claims(
     scale: str | None, store: str, show_all: bool, format: str | None, output: str | None, as_json: bool, strict: bool
 ) -> None:
-    """Decide which of the paper's claims the results support.
+    """Decide which claims of the paper, and of the field, the results support.
 
     Each claim is supported, contradicted, or there is not enough data. A model has learned at an accuracy of 0.95 or
     more and has failed below 0.5, for the best over learning rates and seeds, as in the paper; in between it has done
-    neither. The decided claims are shown with their evidence, and the others are counted.
+    neither. The decided claims are shown with their evidence, and the others are counted. The claims of other
+    publications are asked of the sweep atlas, and follow under a heading of their own.
 
     \b
     Example: orch claims --scale laptop --strict
@@ -73,7 +74,7 @@ def _show(asked: "ClaimsAtScale", show_all: bool) -> None:
         Verdict.NOT_ENOUGH: ("–", "dim"),
     }
     shown = [each for each in asked.judgements if show_all or each.verdict is not Verdict.NOT_ENOUGH]
-    title = f"Claims at {asked.scale} scale: {asked.summary}"
+    title = f"{asked.title}: {asked.summary}"
     if not shown or not sys.stdout.isatty():
         click.secho(title, bold=True)
     rows = []
@@ -81,9 +82,10 @@ def _show(asked: "ClaimsAtScale", show_all: bool) -> None:
         symbol, style = looks[judgement.verdict]
         verdict, evidence = printable(verdict_text(judgement)), printable(evidence_text(judgement))
         found = Text.assemble((verdict, style), "\n", evidence)
-        rows.append({"": Text(symbol, style), "claim": judgement.claim.sentence, "evidence": found})
+        source = f" ({judgement.claim.source})" if judgement.claim.source else ""
+        rows.append({"": Text(symbol, style), "claim": judgement.claim.sentence + source, "evidence": found})
         if not sys.stdout.isatty():
-            click.echo(f"{symbol} {judgement.claim.sentence}")
+            click.echo(f"{symbol} {judgement.claim.sentence}{source}")
             for line in filter(None, (verdict, evidence)):
                 click.echo(f"    {line}")
     if rows and sys.stdout.isatty():

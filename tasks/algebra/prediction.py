@@ -20,6 +20,7 @@ HIERARCHY = "Merrill et al., 2020"
 BARRINGTON = "Barrington, 1989"
 SHORTCUTS = "Liu et al., 2023"
 KROHN_RHODES = "Krohn and Rhodes, 1965"
+EBRAHIMI = "Ebrahimi and Memisevic, 2025"
 REFERENCES = {
     SARROF: "The Expressive Capacity of State Space Models: A Formal Language Perspective, arXiv:2405.17394",
     GRAZZI: "Unlocking State-Tracking in Linear RNNs Through Negative Eigenvalues, arXiv:2411.12537",
@@ -29,6 +30,7 @@ REFERENCES = {
     HIERARCHY: "A Formal Hierarchy of RNN Architectures, arXiv:2004.08500",
     BARRINGTON: "Bounded-Width Polynomial-Size Branching Programs Recognize Exactly Those Languages in NC1, JCSS 38",
     SHORTCUTS: "Transformers Learn Shortcuts to Automata, arXiv:2210.10749",
+    EBRAHIMI: "Revisiting Bi-Linear State Transitions in Recurrent Neural Networks, NeurIPS 2025",
     KROHN_RHODES: "Algebraic Theory of Machines I, Transactions of the American Mathematical Society 116",
 }
 """Titles of what a prediction cites."""
@@ -72,6 +74,7 @@ class Transitions(NamedTuple):
     layers: int | None = 1
     reflections: int | None = None
     size: int | None = None
+    adds: bool = True
 
 
 class Verdict(StrEnum):
@@ -96,11 +99,13 @@ def predict(
     layers: int | None = None,
     reflections: int | None = None,
     size: int | None = None,
+    adds: bool = True,
 ) -> Prediction:
     """Return what theory says about a family on a task with this algebra.
 
     `layers` is the number of layers of the model; None asks about any constant number. `reflections` is n of the family
-    of products of reflections, and `size` that of dense matrices; None allows any number.
+    of products of reflections, and `size` that of dense matrices; None allows any number. `adds` says whether inputs
+    also add to the state, which can then be written anew.
     """
     if family is Family.NONLINEAR:
         return Prediction(Verdict.CAN, "saturated units are a finite automaton", HIERARCHY, 1)
@@ -110,6 +115,9 @@ def predict(
         return _bounded_depth(algebra)
     if family is Family.REFLECTIONS:
         return _reflections(algebra, layers, reflections)
+    if layers == 1 and not adds and not algebra.is_commutative:
+        reason = "a product of diagonal matrices or commuting rotations does not depend on the order of the inputs"
+        return Prediction(Verdict.CANNOT, reason, EBRAHIMI)
     found = _diagonal(algebra, family)
     if layers is None or found.verdict is not Verdict.CAN or (found.layers is not None and layers >= found.layers):
         return found
