@@ -61,6 +61,8 @@ class ModelConfig:
     the plain kernel may be faster, because one operation of it serves all of them."""
     compiled_kernel: ClassVar[str] = COMPILED
     """Name of its compiled kernels. Faster ones that round differently need another name: a trial keeps its kernel."""
+    places_kernel: ClassVar[str] = PLAIN
+    """Name of the compiled kernels that also answer within a sequence, where labels stand there; plain if none do."""
     gpu_kernels: ClassVar[bool] = False
     """True if the network has kernels for GPUs, in `models/gpu_kernels/`."""
     token_tables: ClassVar[tuple[str, ...]] = ()
@@ -111,14 +113,17 @@ class ModelConfig:
         """What an input can do to the state, from which theory predicts what it can track; None if nothing is known."""
         return None
 
-    def kernel_name(self, device: str) -> str:
-        """Return the implementation that trains new trials on `device`, to be recorded with their results."""
+    def kernel_name(self, device: str, several_places: bool = False) -> str:
+        """Return the implementation that trains new trials on `device`, to be recorded with their results.
+
+        With `several_places`, labels also stand within a sequence, where some kernels have no answer.
+        """
         if device.startswith("cpu") and not self.has_compiled:
             return PLAIN
         chosen = choose_kernel(device, self.compiled, self.has_gpu_kernels)
-        if chosen == PLAIN:
-            return self.plain_kernel(device)
-        return self.compiled_kernel if chosen == COMPILED else chosen
+        if chosen == COMPILED:
+            return self.places_kernel if several_places else self.compiled_kernel
+        return self.plain_kernel(device) if chosen == PLAIN or several_places else chosen
 
     def plain_kernel(self, device: str) -> str:
         """Return the name of what runs on `device` without kernels of our own: operations of PyTorch, or a package."""

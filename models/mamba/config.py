@@ -29,7 +29,8 @@ class Config(LayeredConfig):
     }
     packs = True
     compiled_from = 1
-    compiled_kernel = COMPILED_2  # of `compiled`, only the scan is machine code
+    compiled_kernel = COMPILED_2
+    places_kernel = COMPILED  # of which only the scan is machine code
     gpu_kernels = True
     small_settings = {"layers": 2}
     own_learning_rates = {"laptop": (1e-3,)}

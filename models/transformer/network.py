@@ -52,20 +52,20 @@ class Network(StackedNetwork):
 
     def _last_block(self, x_KPH: Tensor, end_KB: Tensor, T: int) -> Tensor:
         """Return the last block's output at the positions `end_KB`, which see all positions before them."""
-        (K, B), H, block = end_KB.shape, self.config.width, f"h.{self.config.layers - 1}"
-        end_N = end_KB.reshape(-1)
-        starts_N = torch.arange(K * B, device=end_N.device) * T
-        x_KBH = x_KPH.reshape(-1, H).index_select(0, starts_N + end_N).view(K, B, H)
+        K, B, H, block = *end_KB.shape[:2], self.config.width, f"h.{self.config.layers - 1}"
+        end_NP = end_KB.reshape(K * B, -1)
+        starts_N1 = torch.arange(K * B, device=end_KB.device)[:, None] * T
+        x_KBH = x_KPH.reshape(-1, H).index_select(0, (starts_N1 + end_NP).reshape(-1)).view(K, -1, H)
         weight_KHG, bias_KG = (self[f"transformer.{block}.attn.c_attn.{name}"] for name in ("weight", "bias"))
         query_KBH = _product(self._norm(f"{block}.ln_1", x_KBH), weight_KHG[..., :H], bias_KG[:, :H])
         seen_KPG = _product(self._norm(f"{block}.ln_1", x_KPH), weight_KHG[..., H:], bias_KG[:, H:])
         query, (key, value) = (
-            self._by_head(query_KBH, (K * B, 1)),
+            self._by_head(query_KBH, end_NP.shape),
             (self._by_head(part, (K * B, T)) for part in seen_KPG.chunk(2, dim=-1)),
         )
-        visible_NT = torch.arange(T, device=end_N.device) <= end_N[:, None]
-        mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=visible_NT[:, None, None])
-        x_KBH = x_KBH + self._linear(f"{block}.attn.c_proj", mixed.reshape(K, B, H))
+        visible_NPT = torch.arange(T, device=end_KB.device) <= end_NP[..., None]
+        mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=visible_NPT[:, None])
+        x_KBH = x_KBH + self._linear(f"{block}.attn.c_proj", mixed.transpose(1, 2).reshape(K, -1, H))
         return x_KBH + self._think(self.config.layers - 1, x_KBH)
 
     def _think(self, layer: int, x_KPH: Tensor) -> Tensor:

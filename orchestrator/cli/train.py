@@ -227,7 +227,11 @@ def _print_result(result: Result, save: Path | None, file: str | None) -> None:
     }[result.stop_reason]
     lengths = [f"{trial.min_inputs}–{trial.max_inputs}", *map(str, result.test_accuracy)]
     scores = map(_score, (result.validation_accuracy, *result.test_accuracy.values()))
-    rows: list[dict[str, Any]] = [{"inputs": "accuracy"} | dict(zip(lengths, scores, strict=True))]
+    name = "accuracy" if result.validation_accuracy_all is None else "accuracy at the end"
+    rows: list[dict[str, Any]] = [{"inputs": name} | dict(zip(lengths, scores, strict=True))]
+    if result.validation_accuracy_all is not None:
+        scores = map(_score, (result.validation_accuracy_all, *result.test_accuracy_all.values()))
+        rows.append({"inputs": "accuracy at all labels"} | dict(zip(lengths, scores, strict=True)))
     if any(value > 0.005 for value in result.majority.values()):
         majority = ["", *(f"{value:.3f}" for value in result.majority.values())]
         rows.append({"inputs": "commonest answer"} | dict(zip(lengths, majority, strict=True)))

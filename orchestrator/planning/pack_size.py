@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from orch.models.kernel import TRITON
 from orch.planning.probed import Probed
-from orch.planning.step_time import on_cpu, planned_kernel, speedup
+from orch.planning.step_time import kernel_of, on_cpu, speedup
 from orch.planning.tried import Tried
 from orch.sweeps.batches import FEWEST_AT_ONCE, STEPS_PER_BLOCK, TOKENS_AT_ONCE
 from orch.sweeps.trial import Trial
@@ -61,12 +61,14 @@ def memory(trial: Trial, size: int = 1, device: str = "cpu") -> float:
         return size * _memory_on_a_core(trial)
     model, vocabulary, num_tokens = trial.model, trial.vocabulary, trial.task.num_tokens
     # On the GPU itself one can tell whether triton is installed. A plan for another machine assumes so.
-    fused = model.uses_triton(device) if device.startswith("cuda") else planned_kernel(model, device) == TRITON
+    fused = model.uses_triton(device) if device.startswith("cuda") else kernel_of(trial, device) == TRITON
+    keeps_states = trial.label_interval is not None  # also in evaluation, to be read at several places
+    fused = fused and not keeps_states
     working_memory = model.gpu_kernel_memory if fused else model.working_memory
 
     def evaluation(num_samples: int, num_inputs: int) -> int:
         num_at_once = min(num_samples, max(FEWEST_AT_ONCE, TOKENS_AT_ONCE // (size * num_tokens(num_inputs))))
-        return working_memory(vocabulary, num_at_once, num_tokens(num_inputs), training=False)
+        return working_memory(vocabulary, num_at_once, num_tokens(num_inputs), training=keeps_states)
 
     in_training = working_memory(vocabulary, trial.batch_size, num_tokens(trial.max_inputs), training=True)
     in_evaluation = max(

@@ -111,15 +111,27 @@ def on_cpu(device: str) -> bool:
     return device.startswith("cpu")
 
 
-def planned_kernel(model: ModelConfig, device: str = "cpu") -> str:
-    """Return the kernel that new trials would use on `device`, which may be on another machine."""
+def planned_kernel(model: ModelConfig, device: str = "cpu", several_places: bool = False) -> str:
+    """Return the kernel that new trials would use on `device`, which may be on another machine.
+
+    With `several_places`, their labels also stand within a sequence: see `ModelConfig.kernel_name`.
+    """
     wanted = os.environ.get(VARIABLE)
     if not on_cpu(device):
-        has_triton = TRITON in model.launches and model.has_gpu_kernels
+        has_triton = TRITON in model.launches and model.has_gpu_kernels and not several_places
         return TRITON if has_triton and wanted != PLAIN else PLAIN
     prefers_compiled = wanted == COMPILED if wanted in (PLAIN, COMPILED) else model.compiled
     found = model.has_compiled and prefers_compiled and _numba_installed()
-    return model.compiled_kernel if found else PLAIN
+    if not found:
+        return PLAIN
+    return model.places_kernel if several_places else model.compiled_kernel
+
+
+def kernel_of(trial: Trial, device: str = "cpu") -> str:
+    """Return the kernel that a new trial would use on `device`, which may be on another machine."""
+    if trial.label_interval is None:
+        return planned_kernel(trial.model, device)
+    return planned_kernel(trial.model, device, several_places=True)
 
 
 @functools.cache
@@ -145,7 +157,7 @@ def step_seconds(trial: Trial, size: float = 1, device: str = "cpu", kernel: str
     """
     if not trial.model.packs and size > 1:
         return size * step_seconds(trial, 1, device, kernel)
-    kernel = kernel or planned_kernel(trial.model, device)
+    kernel = kernel or kernel_of(trial, device)
     num_samples = min(trial.batch_size, trial.train_examples or trial.batch_size)
     num_tokens = trial.task.num_tokens(trial.max_inputs)
     if on_cpu(device):
@@ -198,7 +210,7 @@ def pack_seconds(
 def _evaluation_seconds(
     trial: Trial, size: float, device: str, kernel: str | None, num_samples: int, num_inputs: int
 ) -> float:
-    kernel = kernel or planned_kernel(trial.model, device)
+    kernel = kernel or kernel_of(trial, device)
     num_tokens = trial.task.num_tokens(num_inputs)
     if on_cpu(device):
         return _on_core(trial, size, kernel, num_samples, num_tokens, training=False)

@@ -13,6 +13,7 @@ from orch.core.errors import InvalidSettings, UnknownName, look_up_name
 from orch.core.settings import canonical, canonical_json, field_types, from_dict, setting, to_dict
 from orch.models import ModelConfig, Vocabulary
 from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
+from orch.sweeps.supervision import label_interval, supervision_problems
 from orch.tasks import Task
 
 T = TypeVar("T")
@@ -44,6 +45,9 @@ class Trial:
     init_seed: int = setting(0, "draws the initial parameters")
     data_seed: int = setting(0, "draws the training data")
     eval_seed: int = setting(0, "draws the validation and test sets, the same for every model")
+    supervision: str = setting(
+        "final", "where samples have labels: final (at [EOI]), every (at every input too) or sparse:k", past="final"
+    )
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -52,6 +56,15 @@ class Trial:
     @property
     def tested_lengths(self) -> tuple[int, ...]:
         return tuple(sorted({*self.curve_lengths, self.test_length}))
+
+    @property
+    def label_interval(self) -> int | None:
+        """Inputs from one label to the next; None if only the end of a sample has one."""
+        return label_interval(self.supervision)
+
+    def kernel_name(self, device: str) -> str:
+        """Return the implementation of the model's arithmetic that trains this trial on `device`, if it is new."""
+        return self.model.kernel_name(device, self.label_interval is not None)
 
     @property
     def batches_per_epoch(self) -> int:
@@ -115,6 +128,7 @@ class Trial:
         for name in _POSITIVE:
             if getattr(self, name) < 1:
                 found.append(f"{name} {getattr(self, name)} is not enough: use 1 or more")
+        found += supervision_problems(self.supervision)
         for name in ("train_examples", "init_seed", "data_seed", "eval_seed"):
             if getattr(self, name) < 0:
                 found.append(f"{name} {getattr(self, name)} is negative: use 0 or more")

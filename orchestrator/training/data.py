@@ -1,6 +1,7 @@
 """A trial's training data: a pure function of its seed and the step, so that stopping and regrouping change nothing.
 
-Shapes: K trials stacked, S steps drawn at once, B samples, T tokens.
+Shapes: K trials stacked, S steps drawn at once, B samples, T tokens. Ends and targets are (…, B, P) if samples have
+several labels.
 """
 
 from collections.abc import Callable, Sequence
@@ -84,7 +85,8 @@ class FreshSamples(TrainingData):
 
         def draw(trial: Trial, sampler: Sampler) -> Batch:
             generator = sampler.generator("train", trial.data_seed, number)
-            return sampler.draw(generator, STEPS_PER_BLOCK * trial.batch_size, trial.min_inputs, trial.max_inputs)
+            drawn = sampler.draw(generator, STEPS_PER_BLOCK * trial.batch_size, trial.min_inputs, trial.max_inputs)
+            return sampler.label(drawn, trial.label_interval)
 
         stacked = (
             torch.stack([torch.unflatten(part, 0, (STEPS_PER_BLOCK, -1)) for part in parts], 1)
@@ -133,8 +135,10 @@ def _draw_set(trial: Trial, sampler: Sampler) -> Batch:
     """Draw the fixed training set of a trial."""
     generator = sampler.generator("training set", trial.data_seed)
     if trial.balanced:
-        return sampler.draw_balanced(generator, trial.train_examples, trial.max_inputs)
-    return sampler.draw(generator, trial.train_examples, trial.min_inputs, trial.max_inputs)
+        drawn = sampler.draw_balanced(generator, trial.train_examples, trial.max_inputs)
+    else:
+        drawn = sampler.draw(generator, trial.train_examples, trial.min_inputs, trial.max_inputs)
+    return sampler.label(drawn, trial.label_interval)
 
 
 def _parts(batches: Sequence[Batch]) -> list[tuple[Tensor, ...]]:

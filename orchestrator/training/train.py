@@ -71,7 +71,7 @@ class Training:
     def __init__(self, trials: Sequence[Trial], device: torch.device | str = "cpu"):
         for trial in trials:
             trial.check()
-        kernel = trials[0].model.kernel_name(str(device))
+        kernel = trials[0].kernel_name(str(device))
         self._start([_initial_snapshot(trial, kernel) for trial in trials], device)
 
     @classmethod
@@ -186,6 +186,7 @@ class Training:
                 validation_loss=score.loss,
                 validation_accuracy=member.trial.task.normalise(score.accuracy),
                 seconds=member.seconds,
+                validation_accuracy_all=_normalised(member.trial.task, score.accuracy_all),
             )
             member.curve.append(point)
             if not (math.isfinite(score.loss) and math.isfinite(train_loss)):
@@ -229,6 +230,7 @@ class Training:
             member = self.members[position]
             member.seconds += share
             task = member.trial.task
+            of_all_labels = {length: _normalised(task, of_all[place].accuracy_all) for length, of_all in scores.items()}
             results.append(
                 Result(
                     trial=member.trial,
@@ -239,6 +241,7 @@ class Training:
                     test_accuracy={length: task.normalise(of_all[place].accuracy) for length, of_all in scores.items()},
                     majority={length: by_task[task] for length, by_task in best_guess.items()},
                     parameters={name: tensor.clone() for name, tensor in self.network.member(position).items()},
+                    test_accuracy_all={length: each for length, each in of_all_labels.items() if each is not None},
                 )
             )
         return results
@@ -309,6 +312,10 @@ def update(
     return loss_K
 
 
+def _normalised(task: Task, accuracy: float | None) -> float | None:
+    return None if accuracy is None else task.normalise(accuracy)
+
+
 def _neighbours(snapshots: Sequence[Snapshot]) -> list[Snapshot]:
     """Return snapshots in an order in which those with the same vocabulary, and of them those with the same task, meet.
 
@@ -327,7 +334,7 @@ def _initial_snapshot(trial: Trial, kernel: str) -> Snapshot:
 
 def _kernel_to_go_on_with(snapshots: Sequence[Snapshot], device: torch.device) -> str:
     """Return the kernel that the trials began with, if it runs on the device; otherwise the one that does."""
-    kernels, model = {each.kernel for each in snapshots}, snapshots[0].trial.model
+    kernels, trial = {each.kernel for each in snapshots}, snapshots[0].trial
     assert len(kernels) == 1, "only trials with the same kernel can share a stack"
     (kernel,) = kernels
     numba = "cpu", compiler_found, "install numba (pip install numba)"
@@ -337,10 +344,10 @@ def _kernel_to_go_on_with(snapshots: Sequence[Snapshot], device: torch.device) -
         TRITON: ("cuda", triton_found, "install triton (pip install triton) and a C compiler"),
     }
     if kernel not in needs:
-        return model.plain_kernel(device.type)
+        return trial.model.plain_kernel(device.type)
     its_device, found, remedy = needs[kernel]
     if device.type != its_device:
-        return model.kernel_name(device.type)
+        return trial.kernel_name(device.type)
     if not found():
         raise InvalidSettings(
             [
