@@ -95,6 +95,27 @@ class Tile:
         return dict(sorted(found.items()))
 
     @property
+    def remark(self) -> str:
+        """What the measurement says about a disagreement: whether the model failed to fit, or to hold."""
+        if self.outcome is Outcome.UNFORESEEN:
+            return "holds at all tested lengths; theory speaks of every length, or of a limit that is not reached here"
+        best = self.best_in_validation
+        if self.outcome is not Outcome.NOT_FOUND or best is None:
+            return ""
+        if best < LEARNED:
+            return f"not fitted at trained lengths either ({best:.2f}): a question of training, not of length"
+        held = [length for length, accuracy in self.by_length.items() if accuracy >= LEARNED]
+        return (
+            f"fits trained lengths and holds up to {max(held)} inputs" if held else "fits trained lengths and no longer"
+        )
+
+    @property
+    def best_in_validation(self) -> float | None:
+        """Best accuracy over the seeds at trained lengths."""
+        scores = (measured(row, "validation_accuracy") for row in self.joined.finished)
+        return max((score for score in scores if score is not None), default=None)
+
+    @property
     def outcome(self) -> Outcome:
         """How theory and measurement compare. Success is final; failure counts only once every seed is finished."""
         verdict = self.prediction.verdict
@@ -128,6 +149,11 @@ class Atlas:
     def having(self, *outcomes: Outcome) -> list[Tile]:
         """Return the tiles with one of these outcomes."""
         return [tile for tile in self.tiles if tile.outcome in outcomes]
+
+    @property
+    def disagreements(self) -> list[Tile]:
+        """The tiles where theory and measurement disagree, those that theory rules out first."""
+        return [*self.having(Outcome.UNFORESEEN), *self.having(Outcome.NOT_FOUND)]
 
     @property
     def num_trials(self) -> int:

@@ -158,6 +158,10 @@ class ModelConfig:
         """Longest sequence that the model can read, [BOS] and [EOI] included; None if there is no limit."""
         return None
 
+    def able_to_read(self, num_tokens: int) -> "ModelConfig":
+        """Return this model, with a higher limit of tokens if it has one that is lower."""
+        return self
+
     def shapes(self, vocabulary: Vocabulary) -> dict[str, Shape]:
         """Shape of every parameter of one trial, by name. By default they are read off the network, with torch."""
         try:

@@ -50,6 +50,8 @@ class Network(nn.Module):
         self.vocabulary = self.vocabularies.padded
         self.names = list(members[0])
         self.kernel = PLAIN
+        self.precision = "float32"
+        """What it trains in: see `orch.training.precision`."""
         self.scratch: Scratch | None = None
         self._tables: dict[str, tuple[Tensor, Tensor]] = {}
         self.noise_seed: Callable[[int], int] = lambda trial: 0

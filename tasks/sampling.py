@@ -48,11 +48,25 @@ class Sampler:
         """Make a generator on the device, seeded with `derive_seed`."""
         return torch.Generator(self.device).manual_seed(derive_seed(*seed_parts))
 
-    def draw(self, generator: torch.Generator, num_samples: int, shortest: int, longest: int) -> Batch:
-        """Draw samples, each with a number of inputs that is uniform from `shortest` to `longest`."""
+    def draw(
+        self,
+        generator: torch.Generator,
+        num_samples: int,
+        shortest: int,
+        longest: int,
+        longest_N: Tensor | None = None,
+    ) -> Batch:
+        """Draw samples, each with a number of inputs that is uniform from `shortest` to `longest`.
+
+        With `longest_N`, each sample has at most that many, at most `longest`; the shapes stay the same.
+        """
         task, slots = self.task, self.task.slots
         symbols_NL = torch.empty(num_samples, task.num_symbols_for(longest), dtype=torch.int64, device=self.device)
         num_inputs_N = torch.randint(shortest, longest + 1, (num_samples,), generator=generator, device=self.device)
+        if longest_N is not None:
+            share_N = torch.rand(num_samples, generator=generator, device=self.device, dtype=torch.float64)
+            num_choices_N = longest_N.to(self.device) - shortest + 1
+            num_inputs_N = shortest + (share_N * num_choices_N).long()
         for position, slot in enumerate(slots):
             symbols_NL[:, position :: len(slots)].random_(slot.start, slot.stop, generator=generator)
         end_N = (num_inputs_N - 1) * len(slots) + 2

@@ -77,9 +77,7 @@ def judge_board(board: Board, claims: Sequence[Claim] | None = None) -> ClaimsAt
     return _judge_all(board.scale.name, asked, board_evidence(board, _sweeps(asked)))
 
 
-def judge_store(
-    store: "Store", scale: str | None = None, claims: Sequence[Claim] | None = None
-) -> list[ClaimsAtScale]:
+def judge_store(store: "Store", scale: str | None = None, claims: Sequence[Claim] | None = None) -> list[ClaimsAtScale]:
     """Judge claims, by default all of a scale, by a store's results at one scale, or at each scale that has results.
 
     A sparse scale only checks that everything runs, so its results are judged only if it is named.
@@ -95,9 +93,7 @@ def judge_store(
         for each in JUDGED_SCALES.values()
         if not each.sparse
     }
-    evidence = {
-        name: board_evidence(board.at(JUDGED_SCALES[name]), _sweeps(these)) for name, these in asked.items()
-    }
+    evidence = {name: board_evidence(board.at(JUDGED_SCALES[name]), _sweeps(these)) for name, these in asked.items()}
     found = [_judge_all(name, asked[name], each) for name, each in evidence.items() if each.has_results]
     if not found:
         raise OrchError(

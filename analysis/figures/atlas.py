@@ -76,7 +76,9 @@ def _add_names(axes: "Axes", atlas: Atlas, lefts: Mapping[Any, float], tops: Map
         axes.text(0.1, middle, _in_two_lines(family), ha="left", va="center", color=SOFT, linespacing=1.1)
     for task, left in lefts.items():
         name = short_title(task)
-        axes.text(left + _WIDE / 2 + 0.03, _TOP - 0.08, name, rotation=45, ha="left", va="bottom", rotation_mode="anchor")
+        axes.text(
+            left + _WIDE / 2 + 0.03, _TOP - 0.08, name, rotation=45, ha="left", va="bottom", rotation_mode="anchor"
+        )
     for kind, columns in groupby(atlas.tasks.items(), key=lambda member: member[1]):
         places = [lefts[task] for task, _ in columns]
         axes.plot([places[0], places[-1] + _WIDE], [_TOP - 0.05] * 2, color=SOFT, linewidth=0.6)
@@ -108,7 +110,9 @@ def _add_tile(axes: "Axes", left: float, top: float, tile: Tile) -> None:
 
 def _add_dot(axes: "Axes", x: float, y: float, outcome: Outcome) -> None:
     face = "#c00000" if outcome is Outcome.UNFORESEEN else "white"
-    axes.plot([x], [y], marker="o", markersize=3.6, markerfacecolor=face, markeredgecolor="#c00000", markeredgewidth=0.9)
+    axes.plot(
+        [x], [y], marker="o", markersize=3.6, markerfacecolor=face, markeredgecolor="#c00000", markeredgewidth=0.9
+    )
 
 
 def _add_key(axes: "Axes", top: float) -> None:
@@ -144,4 +148,4 @@ def _drawings(board: Board, sweep: str) -> Iterator[Drawing]:
     yield Drawing("atlas", TITLE, caption, sweep, draw(atlas, TITLE))
 
 
-FIGURE = ReportFigure(drawings=_drawings, sweeps=frozenset({SWEEP}), place=1)
+FIGURE = ReportFigure(drawings=_drawings, sweeps=frozenset({SWEEP}))

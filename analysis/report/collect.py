@@ -24,8 +24,9 @@ from orch.store.bundled import BUNDLED
 from orch.sweeps.catalogue import BUILT_IN, Catalogue, resolve
 from orch.sweeps.cell import Cell
 from orch.sweeps.experiments import atlas, demo
+from orch.sweeps.protocols import options_of
 from orch.sweeps.registry import ALL, SWEEPS
-from orch.sweeps.scales import LAPTOP, SCALES, Scale
+from orch.sweeps.scales import LAPTOP, SCALES, Scale, find_scale, is_scale
 from orch.usercode import UserSweep
 from orch.usercode.naming import newest_code, recordings
 
@@ -158,7 +159,7 @@ class StudyReport:
         """Return a command about a sweep that works when it is pasted into a shell."""
         names = [self.files.get(name, name) for name in sweep.split()]
         place = "" if verb == "sweep" and self.location == BUNDLED else self.store_option
-        return shlex.join(["orch", verb, *names, "--scale", scale]) + place
+        return shlex.join(["orch", verb, *names, *options_of(scale)]) + place
 
     @property
     def store_option(self) -> str:
@@ -187,7 +188,7 @@ def collect(
     paths of those that were read from files, by name.
     """
     store.check_exists()
-    board = Board.read(store, SCALES[scale or _most_common_scale(store)], catalogue)
+    board = Board.read(store, find_scale(scale or _most_common_scale(store)), catalogue)
     recorded = [] if sweeps else recorded_sweeps(store, board.failed, scale)
     names = resolve(sweeps, catalogue) if sweeps else _sweeps_of_store(store, board, alone=not recorded)
     found = [_sweep_result(name, board) for name in names]
@@ -223,6 +224,8 @@ def _not_recorded(store: Store, files: Mapping[str, str], board: Board) -> dict[
 def _claims(board: Board, sweeps: Collection[str]) -> list[ClaimsAtScale]:
     """Judge the claims that these sweeps have results for. The demo and the atlas have scales of their own."""
     relevant = [claim for claim in CLAIMS if not claim.sweeps.isdisjoint(sweeps)]
+    if board.scale.protocol is not None:
+        return []  # the paper's claims are about the sweeps as they are
     found = [judge_board(board, relevant)] if relevant and not board.scale.sparse else []
     own = {DEMO: demo.SMALL, ATLAS: atlas.SMALL}
     return [*found, *(judge_board(board.at(scale)) for name, scale in own.items() if name in sweeps)]
@@ -232,8 +235,9 @@ def _most_common_scale(store: Store) -> str:
     """Return the scale of the sweeps that ask for most of the finished trials."""
     done, counts = store.done(), dict.fromkeys(SCALES, 0)
     for values in store.list_json("sweeps").values():
-        if values["scale"] in counts:
-            counts[values["scale"]] += 1 + sum(trial_id in done for trial_id in values["seconds"])
+        if is_scale(values["scale"]):
+            finished = sum(trial_id in done for trial_id in values["seconds"])
+            counts[values["scale"]] = counts.get(values["scale"], 0) + 1 + finished
     return max(counts, key=counts.__getitem__) if any(counts.values()) else LAPTOP.name
 
 

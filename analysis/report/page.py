@@ -10,6 +10,7 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from orch.analysis.agreement import agreement
+from orch.analysis.atlas import SWEEP, Atlas, read_atlas
 from orch.analysis.claims import ATLAS, ClaimsAtScale, Verdict, evidence_text, verdict_text
 from orch.analysis.claims.condition import FAILED
 from orch.analysis.comparison import Comparison
@@ -23,6 +24,7 @@ from orch.analysis.tables import render, stylesheet
 from orch.analysis.views import tally_table
 from orch.core.counted import counted
 from orch.running.progress import duration
+from orch.sweeps.experiments.atlas import short_title
 from orch.sweeps.selection import LEARNED
 
 MOST_IDS = 12
@@ -77,7 +79,16 @@ def _fill(template: str, **values: Any) -> Markup:
 
 def _sections(report: StudyReport, gallery: Gallery) -> Iterator[PageSection]:
     if report.claims:
-        yield PageSection("claims", "Claims of the paper and of the field" if any(each.scale == ATLAS for each in report.claims) else "The paper's claims", _claims(report.claims))
+        yield PageSection(
+            "claims",
+            "Claims of the paper and of the field"
+            if any(each.scale == ATLAS for each in report.claims)
+            else "The paper's claims",
+            _claims(report.claims),
+        )
+    if any(sweep.name == SWEEP for sweep in report.sweeps):
+        atlas = read_atlas(report.board)
+        yield PageSection("atlas", "Theory and measurement", _fill("atlas", atlas=atlas, rows=_disagreements(atlas)))
     if report.comparisons:
         title = "How far the published numbers are met"
         yield PageSection("numbers", title, reproduction_section(report.comparisons))
@@ -114,6 +125,22 @@ def _claims(claims: Sequence[ClaimsAtScale]) -> Markup:
         verdict_text=verdict_text,
         evidence_text=evidence_text,
     )
+
+
+def _disagreements(atlas: Atlas) -> list[list[str]]:
+    """Return a row for every tile where theory and measurement disagree, with its evidence."""
+    return [
+        [
+            tile.model,
+            short_title(tile.task),
+            f"{tile.prediction.verdict}: {tile.prediction.reason} ({tile.prediction.citation})",
+            f"{tile.num_learned} of {tile.num_finished}",
+            ", ".join(f"{length}: {accuracy:.2f}" for length, accuracy in tile.by_length.items()),
+            tile.remark,
+            ", ".join(f"{trial_id} {accuracy:.2f}" for trial_id, accuracy in tile.accuracies.items()),
+        ]
+        for tile in atlas.disagreements
+    ]
 
 
 def _facts(report: StudyReport) -> Iterator[tuple[str, str]]:

@@ -1,6 +1,6 @@
 """Settings of the transformer: GPT-2 with no dropout and tied embeddings."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from orch.core.settings import setting
 from orch.models.config import LayeredConfig, Shape, Vocabulary
@@ -39,6 +39,9 @@ class Config(LayeredConfig):
     @property
     def transitions(self) -> Transitions:
         return Transitions(Family.BOUNDED_DEPTH, self.layers)
+
+    def able_to_read(self, num_tokens: int) -> "Config":
+        return replace(self, positions=max(self.positions, num_tokens))
 
     def shapes(self, vocabulary: Vocabulary) -> dict[str, Shape]:
         H = self.width

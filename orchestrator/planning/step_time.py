@@ -16,6 +16,7 @@ from orch.models.config import ModelConfig, Vocabulary
 from orch.models.kernel import COMPILED, PLAIN, TRITON, VARIABLE
 from orch.models.module_config import ModuleConfig
 from orch.sweeps.batches import FEWEST_AT_ONCE, STEPS_PER_BLOCK, TOKENS_AT_ONCE
+from orch.sweeps.recipe import FLOAT32
 from orch.sweeps.trial import Trial
 
 BYTES = 4
@@ -129,6 +130,8 @@ def planned_kernel(model: ModelConfig, device: str = "cpu", several_places: bool
 
 def kernel_of(trial: Trial, device: str = "cpu") -> str:
     """Return the kernel that a new trial would use on `device`, which may be on another machine."""
+    if trial.precision != FLOAT32:
+        return PLAIN  # kernels of our own are for single precision
     if trial.label_interval is None:
         return planned_kernel(trial.model, device)
     return planned_kernel(trial.model, device, several_places=True)

@@ -12,7 +12,9 @@ from typing import Any, TypeVar, cast
 from orch.core.errors import InvalidSettings, UnknownName, look_up_name
 from orch.core.settings import canonical, canonical_json, field_types, from_dict, setting, to_dict
 from orch.models import ModelConfig, Vocabulary
+from orch.models.kernel import PLAIN
 from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
+from orch.sweeps.recipe import ADAM, CONSTANT, FLOAT32, recipe_problems
 from orch.sweeps.supervision import label_interval, supervision_problems
 from orch.tasks import Task
 
@@ -29,7 +31,7 @@ class Trial:
 
     task: Task
     model: ModelConfig
-    learning_rate: float = setting(1e-4, "Adam's learning rate")
+    learning_rate: float = setting(1e-4, "learning rate, the highest one of a schedule")
     batch_size: int = setting(64, "samples per training step")
     steps: int = setting(100_000, "training steps at most")
     min_inputs: int = setting(2, "fewest inputs in a training or validation sample")
@@ -45,6 +47,23 @@ class Trial:
     init_seed: int = setting(0, "draws the initial parameters")
     data_seed: int = setting(0, "draws the training data")
     eval_seed: int = setting(0, "draws the validation and test sets, the same for every model")
+    optimiser: str = setting(ADAM, "adam, adamw or sgd", past=ADAM)
+    momentum: float = setting(0.0, "momentum of sgd", past=0.0)
+    weight_decay: float = setting(
+        0.0, "weight decay: added to the gradient by adam and sgd, applied to the weights by adamw", past=0.0
+    )
+    clip_norm: float = setting(0.0, "scale a gradient with a larger norm down to this; 0 clips nothing", past=0.0)
+    schedule: str = setting(CONSTANT, "learning rate after the warm-up: constant, or cosine down to 0", past=CONSTANT)
+    warmup_steps: int = setting(0, "steps in which the learning rate grows linearly to its full value", past=0)
+    curriculum: float = setting(
+        0.0, "share of the steps in which the longest samples grow from min_inputs to max_inputs; 0 for none", past=0.0
+    )
+    precision: str = setting(
+        FLOAT32, "numbers to train with: float32, float64, or on a GPU bfloat16 (autocast)", past=FLOAT32
+    )
+    stop_accuracy: float = setting(
+        0.0, "stop early when the validation accuracy (0 is chance, 1 is perfect) reaches this; 0 for never", past=0.0
+    )
     supervision: str = setting(
         "final", "where samples have labels: final (at [EOI]), every (at every input too) or sparse:k", past="final"
     )
@@ -64,6 +83,8 @@ class Trial:
 
     def kernel_name(self, device: str) -> str:
         """Return the implementation of the model's arithmetic that trains this trial on `device`, if it is new."""
+        if self.precision != FLOAT32:
+            return PLAIN  # kernels of our own are for single precision
         return self.model.kernel_name(device, self.label_interval is not None)
 
     @property
@@ -92,8 +113,20 @@ class Trial:
         return f"{self.model.name}{variant} on {self.task.name} {self.task.summary}".rstrip()
 
     def stackable(self) -> "Trial":
-        """Return this trial without learning rate and seeds: trials that are then equal have the same shapes."""
-        return dataclasses.replace(self, learning_rate=1.0, init_seed=0, data_seed=0)
+        """Return this trial without seeds and amounts of the recipe: trials that are then equal have the same shapes.
+
+        Whether there is a momentum, a weight decay or a largest norm changes the program; how large it is does not.
+        """
+        return dataclasses.replace(
+            self,
+            learning_rate=1.0,
+            init_seed=0,
+            data_seed=0,
+            momentum=float(self.momentum > 0),
+            weight_decay=float(self.weight_decay > 0),
+            clip_norm=float(self.clip_norm > 0),
+            warmup_steps=min(self.warmup_steps, 1),
+        )
 
     def packable(self) -> "Trial":
         """Return this trial without all that may differ within a pack: trials that are then equal can be stacked.
@@ -145,6 +178,7 @@ class Trial:
             )
         if self.balanced and not self.train_examples:
             found.append("balanced applies to a fixed training set: set train_examples, or leave balanced off")
+        found += recipe_problems(self)
         longest = max(self.max_inputs, *self.tested_lengths)
         if self.model.max_tokens is not None and self.task.num_tokens(longest) > self.model.max_tokens:
             found.append(

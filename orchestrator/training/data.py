@@ -4,6 +4,7 @@ Shapes: K trials stacked, S steps drawn at once, B samples, T tokens. Ends and t
 several labels.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -85,7 +86,9 @@ class FreshSamples(TrainingData):
 
         def draw(trial: Trial, sampler: Sampler) -> Batch:
             generator = sampler.generator("train", trial.data_seed, number)
-            drawn = sampler.draw(generator, STEPS_PER_BLOCK * trial.batch_size, trial.min_inputs, trial.max_inputs)
+            longest_N = _longest_in_block(trial, number * STEPS_PER_BLOCK) if trial.curriculum else None
+            num_samples = STEPS_PER_BLOCK * trial.batch_size
+            drawn = sampler.draw(generator, num_samples, trial.min_inputs, trial.max_inputs, longest_N)
             return sampler.label(drawn, trial.label_interval)
 
         stacked = (
@@ -129,6 +132,23 @@ class FixedSet(TrainingData):
             return Batch(*(part[order] for part in samples))
 
         return [torch.stack(parts) for parts in _parts(self._per_trial(shuffle))]
+
+
+def longest_inputs(trial: Trial, step: int) -> int:
+    """Return the most inputs of a training sample in a step, from 0: under a curriculum it grows linearly.
+
+    It begins at `min_inputs` and reaches `max_inputs` when that share of the steps is over.
+    """
+    growing = trial.curriculum * trial.steps
+    if step >= growing:
+        return trial.max_inputs
+    return trial.min_inputs + math.floor((trial.max_inputs - trial.min_inputs + 1) * step / growing)
+
+
+def _longest_in_block(trial: Trial, first: int) -> Tensor:
+    """Return the most inputs of each sample in the steps of a block."""
+    by_step = [longest_inputs(trial, step) for step in range(first, first + STEPS_PER_BLOCK)]
+    return torch.tensor(by_step).repeat_interleave(trial.batch_size)
 
 
 def _draw_set(trial: Trial, sampler: Sampler) -> Batch:

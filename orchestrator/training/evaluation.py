@@ -12,6 +12,7 @@ from orch.sweeps.batches import FEWEST_AT_ONCE, TOKENS_AT_ONCE
 from orch.sweeps.trial import Trial
 from orch.tasks import Task
 from orch.tasks.sampling import Batch, Sampler
+from orch.training.precision import autocast
 
 _TOKENS_IN_CACHE, _STATES_IN_CACHE = 1 << 13, 1 << 11
 """Sizes that fit in a CPU's cache: tokens of a model that holds all positions at once, samples of a recurrent one."""
@@ -55,7 +56,7 @@ def evaluate(network: Network, batch: Batch) -> list[Score]:
     K, losses, right, right_of_all = network.num_trials, [], [], []
     was_training = network.training
     network.eval()
-    with torch.no_grad():
+    with torch.no_grad(), autocast(network):
         for part in _in_parts(batch, network):
             tokens_KBT, end_KB, target_KB = (each.expand(K, *each.shape) for each in part)
             logits_KBV = network(tokens_KBT, end_KB)

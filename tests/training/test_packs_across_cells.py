@@ -129,7 +129,7 @@ def test_padding_is_zero_and_stays_so(monkeypatch):
     assert sizes == sorted(sizes) == [4, 4, 7, 7]
     for stack in (
         *(training.network[name] for name in ("embedding", "head.weight", "head.bias")),
-        *training._adam.first,
+        *training._optimiser.first,
     ):
         if stack.shape[1] == 7:
             assert stack[0, 4:].abs().max() == 0

@@ -14,7 +14,7 @@ from typing import Any
 
 from orch.models import ModelConfig
 from orch.sweeps.cell import Cell
-from orch.sweeps.scales import Scale
+from orch.sweeps.scales import PAPER, Scale
 from orch.sweeps.selection import Results
 from orch.tasks import REGISTRY, Task
 
@@ -30,7 +30,7 @@ SMALL = Scale(
     eval_every=50,
     learning_rates=(3e-3,),
     seeds=(0, 1, 2),
-    moduli=(2, 5),
+    moduli=PAPER.moduli,
     samples=512,
 )
 PROTOCOL: dict[str, Any] = {
@@ -111,6 +111,7 @@ def models(scale: Scale) -> list[tuple[str, ModelConfig]]:
 def cells(scale: Scale, results: Results) -> Iterator[Cell]:
     """Yield the cells task by task: early results then show every model."""
     # A sparse scale only proves that each trial runs, so its few steps and samples replace ours.
-    chosen = dataclasses.replace(scale, name=SMALL.name, moduli=SMALL.moduli) if scale.sparse else SMALL
-    for task, (variant, model) in product(scale.few(*tasks()), models(chosen)):
+    small = dataclasses.replace(scale, name=SMALL.name, moduli=SMALL.moduli) if scale.sparse else SMALL
+    chosen = small.under(scale.protocol)
+    for task, (variant, model) in product(tasks(), models(chosen)):
         yield chosen.cell(task, model, variant=variant, **PROTOCOL)
