@@ -105,9 +105,7 @@ class Tile:
         if best < LEARNED:
             return f"not fitted at trained lengths either ({best:.2f}): a question of training, not of length"
         held = [length for length, accuracy in self.by_length.items() if accuracy >= LEARNED]
-        return (
-            f"fits trained lengths and holds up to {max(held)} inputs" if held else "fits trained lengths and no longer"
-        )
+        return f"fits trained lengths and holds up to {max(held)} inputs" if held else "fits only trained lengths"
 
     @property
     def best_in_validation(self) -> float | None:

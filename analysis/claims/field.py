@@ -92,7 +92,7 @@ CLAIMS = (
     ),
     Claim(
         id="real-eigenvalues-fail-counting",
-        sentence="Real eigenvalues do not count modulo 5 in one layer; a product of two reflections, which turns, does.",
+        sentence="Real eigenvalues do not count modulo 5 in one layer; a product of two reflections does.",
         parts=(
             _part("real", _each(Fails, NEGATIVE, NAVIGATION)),
             _part("two reflections", _each(Learns, [TWO], NAVIGATION)),

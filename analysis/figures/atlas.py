@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 TITLE = "Atlas: which model tracks which state"
 CAPTION = (
-    "Seeds that have learned the task, of those finished: accuracy of at least {learned} at the last of {length} inputs."
-    " Border: what theory says of one set of weights at every length, solid if the model can track the task, dashed if it"
-    " cannot, none if theory does not say. A dot marks a disagreement: filled where the theory rules out what was"
-    " learned, hollow where no seed found what theory allows. Hatched: not measured. {summary}"
+    "Seeds that have learned the task, of those finished: an accuracy of at least {learned} at the last of {length}"
+    " inputs. Border: what theory says of one set of weights at every length, solid if the model can track the task,"
+    " dashed if it cannot, none if theory does not say. A dot marks a disagreement: filled where theory rules out what"
+    " was learned, hollow where no seed found what theory allows. Hatched: not measured. {summary}"
 )
 
 _WIDE, _TALL, _BETWEEN, _BETWEEN_GROUPS = 0.36, 0.235, 0.045, 0.13
 _LEFT, _TOP, _RIGHT, _BOTTOM = 2.62, 1.42, 0.55, 0.62
-_CAN, _CANNOT = "#0B3C5D", PUBLISHED
+_CAN, _CANNOT, _DOT = "#0B3C5D", PUBLISHED, "#c00000"
 _BLANK: dict[str, Any] = {"facecolor": "white", "edgecolor": FAINT, "hatch": "/////", "linewidth": 0}
 _BORDERS: Mapping[Verdict, dict[str, Any]] = {
     Verdict.CAN: {"edgecolor": _CAN, "linewidth": 1.3},
@@ -109,10 +109,8 @@ def _add_tile(axes: "Axes", left: float, top: float, tile: Tile) -> None:
 
 
 def _add_dot(axes: "Axes", x: float, y: float, outcome: Outcome) -> None:
-    face = "#c00000" if outcome is Outcome.UNFORESEEN else "white"
-    axes.plot(
-        [x], [y], marker="o", markersize=3.6, markerfacecolor=face, markeredgecolor="#c00000", markeredgewidth=0.9
-    )
+    face = _DOT if outcome is Outcome.UNFORESEEN else "white"
+    axes.plot([x], [y], marker="o", markersize=3.6, markerfacecolor=face, markeredgecolor=_DOT, markeredgewidth=0.9)
 
 
 def _add_key(axes: "Axes", top: float) -> None:

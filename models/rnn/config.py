@@ -20,6 +20,7 @@ class Config(TokenRNNConfig):
     about = "h' = tanh(W x + U h + b), torch.nn.RNN's parameters"
     title = "RNN"
     looks = {"": Look("#E69F00", "X", DASHED, filled=False)}
+    own_learning_rates = {"atlas": (1e-3,)}
     launches = {
         PLAIN: Launches(41, per_position=13),
         COMPILED: Launches(11, per_position=2, for_each_trial=True),

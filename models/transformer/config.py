@@ -25,7 +25,7 @@ class Config(LayeredConfig):
     }
     packs = True
     small_settings = {"layers": 2, "heads": 2}
-    own_learning_rates = {"laptop": (3e-4,)}
+    own_learning_rates = {"laptop": (3e-4,), "atlas": (1e-3,)}
     launches = {PLAIN: Launches(60, per_layer=67)}
 
     # The paper names no number at width 256; 4 keeps GPT-2's head size of 64.

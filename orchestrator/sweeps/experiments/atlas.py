@@ -3,8 +3,10 @@
 Models have one layer (the transformer two) and a width of 64. They read 20 inputs, have a label at each of them, and
 are tested on up to 100. A model has learned a task if it is right at the last of 100 inputs as often as `LEARNED` says.
 Tasks stand for the classes that algebra distinguishes: star-free monoids, commutative groups, groups that are solvable,
-monoids with such groups in them, and groups that are not solvable. There is one learning rate per model, chosen on a
-task that theory says it can track; delta models have one head and no convolution, so that a token is one transition.
+monoids with such groups in them, and groups that are not solvable. There is one learning rate per model, with which it
+learns a task that theory says it can track; a model's `own_learning_rates` name those that differ from the rest. Delta
+models have no convolution, so that a token is one transition, and four heads: with one, a pair of reflections was still
+learning S3 after 1,500 steps, and with four it had learned it after 1,150.
 """
 
 import dataclasses
@@ -26,7 +28,7 @@ SMALL = Scale(
     name="atlas",
     about="every model on every kind of state",
     width=64,
-    steps=1000,
+    steps=1500,
     eval_every=50,
     learning_rates=(3e-3,),
     seeds=(0, 1, 2),
@@ -44,7 +46,7 @@ PROTOCOL: dict[str, Any] = {
 
 WALK = '{"next":[[0,1],[0,2],[1,3],[2,3]]}'
 """A walk between two walls: four places, and steps to the left and to the right, of which a wall stops some."""
-ONE_HEAD: dict[str, Any] = {"heads": 1, "kernel_size": 0}
+NO_CONVOLUTION = {"kernel_size": 0}
 NEGATIVE = {"negative_eigenvalues": True}
 
 
@@ -84,19 +86,19 @@ def models(scale: Scale) -> list[tuple[str, ModelConfig]]:
         ("1", scale.model("mamba")),
         ("1", scale.model("rg_lru")),
         ("1", scale.model("mlstm")),
-        ("", scale.model("delta_net", **ONE_HEAD)),
-        ("", scale.model("gated_delta_net", **ONE_HEAD)),
-        ("2", scale.model("delta_product", **ONE_HEAD, householders=2)),
+        ("", scale.model("delta_net", **NO_CONVOLUTION)),
+        ("", scale.model("gated_delta_net", **NO_CONVOLUTION)),
+        ("2", scale.model("delta_product", **NO_CONVOLUTION, householders=2)),
         ("1", scale.model("block_diagonal", block_size=1)),
         ("negative", scale.model("mamba", **NEGATIVE)),
         ("", scale.model("rotation")),
         ("1", scale.model("unitary_diagonal")),
         ("1", scale.model("lru")),
         ("2", scale.model("transformer", layers=2)),
-        ("negative", scale.model("delta_net", **ONE_HEAD, **NEGATIVE)),
-        ("negative", scale.model("gated_delta_net", **ONE_HEAD, **NEGATIVE)),
-        ("2 negative", scale.model("delta_product", **ONE_HEAD, **NEGATIVE, householders=2)),
-        ("4 negative", scale.model("delta_product", **ONE_HEAD, **NEGATIVE, householders=4)),
+        ("negative", scale.model("delta_net", **NO_CONVOLUTION, **NEGATIVE)),
+        ("negative", scale.model("gated_delta_net", **NO_CONVOLUTION, **NEGATIVE)),
+        ("2 negative", scale.model("delta_product", **NO_CONVOLUTION, **NEGATIVE, householders=2)),
+        ("4 negative", scale.model("delta_product", **NO_CONVOLUTION, **NEGATIVE, householders=4)),
         ("2", scale.model("block_diagonal", block_size=2)),
         ("", scale.model("factored", rank=256)),
         ("", scale.model("bilinear")),
