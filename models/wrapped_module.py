@@ -85,8 +85,9 @@ class WrappedModule:
             if several:
                 raise InvalidSettings(
                     [
-                        f"{self.place}: model {self._name} returns logits only at the ends, {(B, V)}, which supervision"
-                        f" final needs: return them at all positions, {(B, T, V)}, or train with supervision final"
+                        f"{self.place}: model {self._name} returns logits only at the ends, {(B, V)}, but samples"
+                        f" have labels at other places too: return them at all positions, {(B, T, V)}, or train with"
+                        " supervision final"
                     ]
                 )
             return output

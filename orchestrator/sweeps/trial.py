@@ -81,6 +81,11 @@ class Trial:
         """Inputs from one label to the next; None if only the end of a sample has one."""
         return label_interval(self.supervision)
 
+    @property
+    def label_shape(self) -> tuple[int, ...]:
+        """Shape of a training sample's labels: () if only its end has one, (P,) if it has up to P."""
+        return () if self.label_interval is None else (self.max_inputs // self.label_interval + 1,)
+
     def kernel_name(self, device: str) -> str:
         """Return the implementation of the model's arithmetic that trains this trial on `device`, if it is new."""
         if self.precision != FLOAT32:
