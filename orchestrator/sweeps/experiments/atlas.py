@@ -18,7 +18,18 @@ from orch.models import ModelConfig
 from orch.sweeps.cell import Cell
 from orch.sweeps.scales import PAPER, Scale
 from orch.sweeps.selection import Results
-from orch.tasks import REGISTRY, Task
+from orch.tasks import Task
+from orch.tasks.automaton import Automaton
+from orch.tasks.bracketed_arithmetic import BracketedArithmetic
+from orch.tasks.cycle_navigation import CycleNavigation
+from orch.tasks.dihedral import Dihedral
+from orch.tasks.even_pairs import EvenPairs
+from orch.tasks.flip_flop import FlipFlop
+from orch.tasks.group import WordProblem
+from orch.tasks.modular_addition import ModularAddition
+from orch.tasks.modular_arithmetic import ModularArithmetic
+from orch.tasks.parity_check import ParityCheck
+from orch.tasks.state_machine import StateMachine
 
 TITLE = "Atlas: which model can track which state"
 REPRODUCES = "nothing: it asks theory's question of every model and task"
@@ -52,24 +63,23 @@ NEGATIVE = {"negative_eigenvalues": True}
 
 def tasks() -> list[Task]:
     """Return one task of each kind, and at least one of each name."""
-    word = REGISTRY["group"]
     return [
-        REGISTRY["flip_flop"](modulus=2),
-        REGISTRY["even_pairs"](),
-        REGISTRY["automaton"](table=WALK, called="Walk"),
-        REGISTRY["parity_check"](),
-        REGISTRY["modular_addition"](modulus=5),
-        REGISTRY["cycle_navigation"](modulus=5),
-        word(group="S3"),
-        REGISTRY["dihedral"](modulus=4),
-        word(group="Q8"),
-        word(group="A4"),
-        word(group="S4:generators"),
-        REGISTRY["modular_arithmetic"](modulus=3),
-        REGISTRY["bracketed_arithmetic"](modulus=3, nesting=1),
-        REGISTRY["state_machine"](modulus=5),
-        word(group="A5:generators"),
-        word(group="S5:generators"),
+        FlipFlop(modulus=2),
+        EvenPairs(),
+        Automaton(table=WALK, called="Walk"),
+        ParityCheck(),
+        ModularAddition(modulus=5),
+        CycleNavigation(modulus=5),
+        WordProblem(group="S3"),
+        Dihedral(modulus=4),
+        WordProblem(group="Q8"),
+        WordProblem(group="A4"),
+        WordProblem(group="S4:generators"),
+        ModularArithmetic(modulus=3),
+        BracketedArithmetic(modulus=3, nesting=1),
+        StateMachine(modulus=5),
+        WordProblem(group="A5:generators"),
+        WordProblem(group="S5:generators"),
     ]
 
 
