@@ -23,8 +23,8 @@ from tests.analysis.invented import invented_row
 EMPTY = read_atlas(Board(LAPTOP))
 
 
-def row(trial_id, accuracy):
-    return invented_row(trial_id, 3e-3, ood_accuracy=accuracy, test_length=100, validation_accuracy=1.0)
+def row(trial_id, accuracy, rate=3e-3):
+    return invented_row(trial_id, rate, ood_accuracy=accuracy, test_length=100, validation_accuracy=1.0)
 
 
 def board(accuracy_of, left_out=()):
@@ -32,7 +32,8 @@ def board(accuracy_of, left_out=()):
     rows = {}
     for tile in EMPTY.tiles:
         if tile not in left_out:
-            rows |= {key: row(key, accuracy_of(tile)) for key in tile.joined.cell.trial_ids}
+            trials = tile.joined.cell.trials
+            rows |= {trial.id: row(trial.id, accuracy_of(tile), trial.learning_rate) for trial in trials}
     return Board(atlas.SMALL, rows)
 
 
