@@ -24,13 +24,14 @@ from orch.store.bundled import BUNDLED
 from orch.sweeps.catalogue import BUILT_IN, Catalogue, resolve
 from orch.sweeps.cell import Cell
 from orch.sweeps.experiments import atlas, demo
-from orch.sweeps.protocols import options_of
+from orch.sweeps.protocols import DECIDED, options_of
+from orch.sweeps.recipe import RECIPE
 from orch.sweeps.registry import ALL, SWEEPS
 from orch.sweeps.scales import LAPTOP, SCALES, Scale, find_scale, is_scale
 from orch.usercode import UserSweep
 from orch.usercode.naming import newest_code, recordings
 
-_TRIAL_SETTINGS = {"train_examples", "max_inputs", "steps", "batch_size", "test_length", "balanced"}
+_TRIAL_SETTINGS = {"train_examples", "steps", "batch_size", "balanced", *RECIPE, *DECIDED} - {"curve_lengths"}
 _ORIGIN_COLUMNS = ("host", "device", "threads", "kernel", "mamba_kernel", "git_commit", "git_dirty", "packages")
 
 
@@ -111,6 +112,10 @@ class StudyReport:
     def scale(self) -> Scale:
         """The scale of the reported cells."""
         return self.board.scale
+
+    def published_tables(self, sweep: str) -> list[str]:
+        """Return the published tables that a sweep is compared with: none under a protocol."""
+        return list(tables_of([sweep])) if self.scale.protocol is None else []
 
     @property
     def scale_names(self) -> str:

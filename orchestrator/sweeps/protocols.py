@@ -42,7 +42,7 @@ class Protocol:
         varied = [name for name in self.settings if len({getattr(trial, name) for trial in asked}) > 1]
         if varied and not found:
             found.append(
-                f"{sweep} varies {' and '.join(varied)}, which protocol {self.name} decides: run it without --protocol"
+                f"{sweep} varies {', '.join(varied)}, which protocol {self.name} decides: run it without --protocol"
             )
         return found
 

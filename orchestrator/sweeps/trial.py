@@ -127,10 +127,10 @@ class Trial:
             learning_rate=1.0,
             init_seed=0,
             data_seed=0,
-            momentum=float(self.momentum > 0),
+            momentum=0.5 * (self.momentum > 0),
             weight_decay=float(self.weight_decay > 0),
             clip_norm=float(self.clip_norm > 0),
-            warmup_steps=min(self.warmup_steps, 1),
+            warmup_steps=0,
         )
 
     def packable(self) -> "Trial":

@@ -98,6 +98,11 @@ def test_commands_find_the_trials_of_a_sweep_that_was_run_under_a_protocol(tmp_p
         [row] = json.loads(command("results", *options, *where, "--format", "json").output)
         assert (row["done"], row["planned"]) == (1, 1)
     assert "at smoke:chomsky scale" in command("report", "mine", *where, "--format", "markdown").output
+    main = Request.read(["main"], "smoke:chomsky", ["model=rnn"]).plan(store)
+    finish(store, [planned.trial for planned in main.trials])
+    under = ("--scale", "smoke", "--protocol", "chomsky")
+    table = command("report", "main", *under, *where, "--format", "markdown").output
+    assert "| RNN |" in table, "its own table, because the published one asks something else"
     assert "nothing to do: every trial has its result" in command("resume", "mine", *where).output
 
 
