@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from orch.analysis.agreement import agreement
 from orch.analysis.atlas import SWEEP, Atlas, read_atlas
-from orch.analysis.claims import ATLAS, ClaimsAtScale, Verdict, evidence_text, verdict_text
+from orch.analysis.claims import ATLAS, ClaimsAtScale, Verdict, evidence_text, sureness_text, verdict_text
 from orch.analysis.claims.condition import FAILED
 from orch.analysis.comparison import Comparison
 from orch.analysis.figures import Drawing, Gallery, svg_element
@@ -125,6 +125,7 @@ def _claims(claims: Sequence[ClaimsAtScale]) -> Markup:
         marks=VERDICT_MARKS,
         verdict_text=verdict_text,
         evidence_text=evidence_text,
+        sureness_text=sureness_text,
     )
 
 
