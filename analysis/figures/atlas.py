@@ -25,7 +25,7 @@ CAPTION = (
     "Seeds that have learned the task, of those finished: an accuracy of at least {learned} at the last of {length}"
     " inputs. Border: what theory says of one set of weights at every length, solid if the model can track the task,"
     " dashed if it cannot, none if theory does not say. A dot marks a disagreement: filled where theory rules out what"
-    " was learned, hollow where no seed found what theory allows. Hatched: not measured. {summary}"
+    " was learned, hollow where no seed found what theory allows. Hatched: not measured."
 )
 
 _WIDE, _TALL, _BETWEEN, _BETWEEN_GROUPS = 0.36, 0.235, 0.045, 0.13
@@ -142,7 +142,7 @@ def _drawings(board: Board, sweep: str) -> Iterator[Drawing]:
     atlas = read_atlas(board)
     if not atlas.num_trials:
         raise NothingToDraw("the atlas has no results yet")
-    caption = CAPTION.format(learned=LEARNED, length=atlas.test_length, summary=atlas.summary)
+    caption = CAPTION.format(learned=LEARNED, length=atlas.test_length)
     yield Drawing("atlas", TITLE, caption, sweep, draw(atlas, TITLE))
 
 

@@ -78,17 +78,11 @@ def _fill(template: str, **values: Any) -> Markup:
 
 
 def _sections(report: StudyReport, gallery: Gallery) -> Iterator[PageSection]:
-    if report.claims:
-        yield PageSection(
-            "claims",
-            "Claims of the paper and of the field"
-            if any(each.scale == ATLAS for each in report.claims)
-            else "The paper's claims",
-            _claims(report.claims),
-        )
     if any(sweep.name == SWEEP for sweep in report.sweeps):
-        atlas = read_atlas(report.board)
-        yield PageSection("atlas", "Theory and measurement", _fill("atlas", atlas=atlas, rows=_disagreements(atlas)))
+        yield PageSection("atlas", "Theory and measurement", _atlas(read_atlas(report.board), gallery))
+    if report.claims:
+        of_field = any(each.scale == ATLAS for each in report.claims)
+        yield PageSection("claims", "Claims" if of_field else "The paper's claims", _claims(report.claims))
     if report.comparisons:
         title = "How far the published numbers are met"
         yield PageSection("numbers", title, reproduction_section(report.comparisons))
@@ -104,7 +98,13 @@ def _sections(report: StudyReport, gallery: Gallery) -> Iterator[PageSection]:
         own = _fill("recorded", recorded=report.recorded, report=report)
         yield PageSection("own", "Sweeps of your own", own)
     results = _fill(
-        "sweeps", sweeps=report.sweeps, gallery=gallery, paper_tables=paper_tables, own_table=own_table, numbers=NUMBERS
+        "sweeps",
+        sweeps=report.sweeps,
+        gallery=gallery,
+        atlas=SWEEP,  # its figure has a section of its own
+        paper_tables=paper_tables,
+        own_table=own_table,
+        numbers=NUMBERS,
     )
     if report.sweeps:
         yield PageSection("results", "Results by sweep", results)
@@ -127,6 +127,11 @@ def _claims(claims: Sequence[ClaimsAtScale]) -> Markup:
         evidence_text=evidence_text,
         sureness_text=sureness_text,
     )
+
+
+def _atlas(atlas: Atlas, gallery: Gallery) -> Markup:
+    drawings = [drawing for drawing in gallery.drawings if drawing.sweep == SWEEP]
+    return _fill("atlas", atlas=atlas, drawings=drawings, rows=_disagreements(atlas))
 
 
 def _disagreements(atlas: Atlas) -> list[list[str]]:
