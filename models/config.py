@@ -190,6 +190,14 @@ class ModelConfig:
         """
         return 2 * num_samples * num_tokens * self.num_parameters(vocabulary)
 
+    def reading_flops(self, vocabulary: Vocabulary) -> int:
+        """Number of operations to answer at one more place of a sequence, where labels also stand within it."""
+        return 2 * self.width * vocabulary.size
+
+    def reading_entries(self, vocabulary: Vocabulary) -> int:
+        """Numbers that a CPU writes to answer at one more place, for estimates: states, logits and the like."""
+        return 8 * self.width + 6 * vocabulary.size
+
     def choices(self, vocabulary: Vocabulary, num_positions: int) -> tuple[bool, ...]:
         """Return what the network decides by size, for a batch of so many tokens, between ways that round differently.
 

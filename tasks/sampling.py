@@ -100,8 +100,8 @@ class Sampler:
             return batch
         tokens_NT, end_N, target_N = batch
         num_slots = len(self.task.slots)
-        most_inputs = (tokens_NT.shape[1] - 3) // num_slots + 1
-        place_P = 1 + num_slots * torch.arange(interval - 1, most_inputs, interval, device=self.device)
+        most_inputs, first = (tokens_NT.shape[1] - 3) // num_slots + 1, interval - 1
+        place_P = 1 + num_slots * torch.arange(first, max(first, most_inputs), interval, device=self.device)
         is_there_NP = place_P < end_N[:, None]
         label_NP = self._target[torch.stack(list(self._states(tokens_NT)), 1)[:, place_P]]
         place_NP = torch.where(is_there_NP, place_P, end_N[:, None])

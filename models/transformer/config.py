@@ -74,6 +74,13 @@ class Config(LayeredConfig):
         last = 2 * positions * 2 * H * H + 2 * num_samples * 10 * H * H + 4 * positions * H
         return (self.layers - 1) * block + last + 2 * num_samples * H * vocabulary.size
 
+    def reading_flops(self, vocabulary: Vocabulary) -> int:
+        """Number of operations to answer at one more place: the products of the last block, and the head."""
+        return 2 * self.width * (10 * self.width + vocabulary.size)
+
+    def reading_entries(self, vocabulary: Vocabulary) -> int:
+        return 24 * self.width + 6 * vocabulary.size
+
     def sequential_positions(self, num_tokens: int) -> int:
         return 0
 

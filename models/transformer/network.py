@@ -39,7 +39,8 @@ class Network(StackedNetwork):
         for layer in range(self.config.layers - 1):
             x_KPH = x_KPH + self._attend(layer, x_KPH, (K * B, T))
             x_KPH = x_KPH + self._think(layer, x_KPH)
-        x_KBH = self._last_block(x_KPH, end_KB, T)
+        last_block = self._last_block_at_places if end_KB.dim() > 2 else self._last_block
+        x_KBH = last_block(x_KPH, end_KB, T)
         return self.logits(_tied, self._norm("ln_f", x_KBH), self["transformer.wte.weight"])
 
     def _attend(self, layer: int, x_KPH: Tensor, shape: tuple[int, int]) -> Tensor:
@@ -52,21 +53,29 @@ class Network(StackedNetwork):
 
     def _last_block(self, x_KPH: Tensor, end_KB: Tensor, T: int) -> Tensor:
         """Return the last block's output at the positions `end_KB`, which see all positions before them."""
-        K, B, H, block = *end_KB.shape[:2], self.config.width, f"h.{self.config.layers - 1}"
-        end_NP = end_KB.reshape(K * B, -1)
-        starts_N1 = torch.arange(K * B, device=end_KB.device)[:, None] * T
-        x_KBH = x_KPH.reshape(-1, H).index_select(0, (starts_N1 + end_NP).reshape(-1)).view(K, -1, H)
+        (K, B), H, block = end_KB.shape, self.config.width, f"h.{self.config.layers - 1}"
+        end_N = end_KB.reshape(-1)
+        starts_N = torch.arange(K * B, device=end_N.device) * T
+        x_KBH = x_KPH.reshape(-1, H).index_select(0, starts_N + end_N).view(K, B, H)
         weight_KHG, bias_KG = (self[f"transformer.{block}.attn.c_attn.{name}"] for name in ("weight", "bias"))
         query_KBH = _product(self._norm(f"{block}.ln_1", x_KBH), weight_KHG[..., :H], bias_KG[:, :H])
         seen_KPG = _product(self._norm(f"{block}.ln_1", x_KPH), weight_KHG[..., H:], bias_KG[:, H:])
         query, (key, value) = (
-            self._by_head(query_KBH, end_NP.shape),
+            self._by_head(query_KBH, (K * B, 1)),
             (self._by_head(part, (K * B, T)) for part in seen_KPG.chunk(2, dim=-1)),
         )
-        visible_NPT = torch.arange(T, device=end_KB.device) <= end_NP[..., None]
-        mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=visible_NPT[:, None])
-        x_KBH = x_KBH + self._linear(f"{block}.attn.c_proj", mixed.transpose(1, 2).reshape(K, -1, H))
+        visible_NT = torch.arange(T, device=end_N.device) <= end_N[:, None]
+        mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=visible_NT[:, None, None])
+        x_KBH = x_KBH + self._linear(f"{block}.attn.c_proj", mixed.reshape(K, B, H))
         return x_KBH + self._think(self.config.layers - 1, x_KBH)
+
+    def _last_block_at_places(self, x_KPH: Tensor, end_KBP: Tensor, T: int) -> Tensor:
+        """Return the last block's output at several positions of each sample, one sample after the other."""
+        (K, B, _), H, last = end_KBP.shape, self.config.width, self.config.layers - 1
+        x_KPH = x_KPH + self._attend(last, x_KPH, (K * B, T))
+        starts_KB1 = torch.arange(K * B, device=end_KBP.device).view(K, B, 1) * T
+        x_KNH = x_KPH.reshape(-1, H).index_select(0, (starts_KB1 + end_KBP).reshape(-1)).view(K, -1, H)
+        return x_KNH + self._think(last, x_KNH)
 
     def _think(self, layer: int, x_KPH: Tensor) -> Tensor:
         """Return what the perceptron of a block adds."""

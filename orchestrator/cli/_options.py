@@ -38,8 +38,9 @@ paper_scale_option = _scale_option("paper")
 protocol_option = click.option(
     "--protocol",
     type=click.Choice(list(PROTOCOLS)),
-    help="; ".join(f"{protocol.name}: {protocol.about}" for protocol in PROTOCOLS.values())
-    + ".  [default: as the sweep says]",
+    help="Decides lengths, labels and stopping. "
+    + "; ".join(f"{protocol.name}: {protocol.about}" for protocol in PROTOCOLS.values())
+    + ".",
 )
 """The --protocol of commands that make trials."""
 

@@ -226,8 +226,11 @@ def _evaluation_seconds(
 def _on_core(trial: Trial, size: float, kernel: str, num_samples: int, num_tokens: int, training: bool) -> float:
     core, model, vocabulary = CORES[PLAIN if kernel == PLAIN else COMPILED], trial.model, trial.vocabulary
     launches = model.num_launches(vocabulary, num_samples, num_tokens, kernel) * core.per_launch
+    num_places = num_samples * _more_places(trial, num_tokens)
     operations = model.forward_flops(vocabulary, num_samples, num_tokens)
+    operations += num_places * model.reading_flops(vocabulary)
     entries = model.num_entries(vocabulary, num_samples, num_tokens, kernel)
+    entries += num_places * model.reading_entries(vocabulary)
     if not training:
         return size * (
             num_samples * num_tokens * core.per_evaluated_position
@@ -253,7 +256,9 @@ def _on_gpu(
     """Return the seconds that the device is busy, and the number of kernels."""
     model, vocabulary, num_samples = trial.model, trial.vocabulary, math.ceil(num_samples)
     num_launches = model.num_launches(vocabulary, num_samples, num_tokens, kernel)
+    num_places = num_samples * _more_places(trial, num_tokens)
     operations = size * model.forward_flops(vocabulary, num_samples, num_tokens)
+    operations += size * num_places * model.reading_flops(vocabulary)
     moved, updated = _gpu_bytes(trial, size, kernel, num_samples, num_tokens, training)
     if training:
         operations *= model.passes
@@ -272,8 +277,17 @@ def _gpu_bytes(
 ) -> tuple[float, float]:
     """Return the bytes that are moved at positions, and those that passes over the parameters move."""
     moved = trial.model.moved_numbers(trial.vocabulary, num_samples, num_tokens, kernel, training)
+    places = num_samples * _more_places(trial, num_tokens)
+    moved += places * trial.model.reading_entries(trial.vocabulary) * (4 if training else 1)
     passes = PASSES_OVER_PARAMETERS.get(kernel, PASSES_OVER_PARAMETERS[PLAIN]) if training else 0
     return size * BYTES * moved, size * BYTES * passes * _num_trained(trial)
+
+
+def _more_places(trial: Trial, num_tokens: int) -> int:
+    """Return the labels that a sample of so many tokens has within it, beside the one at its end."""
+    if trial.label_interval is None:
+        return 0
+    return ((num_tokens - 3) // len(trial.task.slots) + 1) // trial.label_interval
 
 
 def _transfer(gpu: Gpu, num_bytes: float, at_once: float) -> float:

@@ -69,7 +69,7 @@ PROTOCOLS: Mapping[str, Protocol] = MappingProxyType(
         for protocol in (
             _protocol(
                 "paper",
-                "2 to 10 inputs, tested on 500; one label at the end",
+                "2 to 10 inputs, tested on 500, with a label at the end",
                 "the paper that orch reproduces",
                 min_inputs=2,
                 max_inputs=10,
@@ -80,7 +80,7 @@ PROTOCOLS: Mapping[str, Protocol] = MappingProxyType(
             ),
             _protocol(
                 "chomsky",
-                "3 to 40 inputs, tested on 40 to 256; one label at the end",
+                "3 to 40 inputs, tested on 40 to 256, with a label at the end",
                 "Delétang et al. 2023, with the lengths of Beck et al. 2024 (xLSTM) and Grazzi et al. 2025",
                 min_inputs=3,
                 max_inputs=40,
@@ -91,7 +91,7 @@ PROTOCOLS: Mapping[str, Protocol] = MappingProxyType(
             ),
             _protocol(
                 "word-problem",
-                "up to 20 inputs, also in tests; a label at every position; stops at accuracy 0.99",
+                "up to 20 inputs, also in tests, with a label at every input, until accuracy 0.99",
                 "Merrill, Petty and Sabharwal 2024 (The Illusion of State in State-Space Models)",
                 min_inputs=2,
                 max_inputs=20,
@@ -102,7 +102,7 @@ PROTOCOLS: Mapping[str, Protocol] = MappingProxyType(
             ),
             _protocol(
                 "deltaproduct",
-                "128 inputs, tested on up to 512; a label at every position",
+                "128 inputs, tested on up to 512, with a label at every input",
                 "Siems et al. 2025 (DeltaProduct)",
                 min_inputs=128,
                 max_inputs=128,

@@ -8,7 +8,6 @@ import functools
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -27,45 +26,11 @@ from orch.training.data import Step, training_data
 from orch.training.evaluation import EvaluationSets, Score, evaluate, parts_to_evaluate
 from orch.training.gradients import loss_and_gradients
 from orch.training.optimisers import make_optimiser
-from orch.training.precision import in_precision
+from orch.training.snapshot import Member, Snapshot, initial_snapshot
 from orch.training.stacked_optimiser import StackedOptimiser
 from orch.training.static_step import StaticSteps
 
 _LARGEST_KEPT_BYTES = 31 << 20
-
-
-@dataclass
-class Member:
-    """A trial in training: everything about it that is not a tensor."""
-
-    trial: Trial
-    curve: list[CurvePoint] = field(default_factory=list)
-    seconds: float = 0.0
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """All it takes to continue one trial elsewhere. Its data follow from the seed and the step."""
-
-    trial: Trial
-    step: int
-    seconds: float
-    curve: list[CurvePoint]
-    parameters: State
-    first: State
-    """The optimiser's first states, Adam's first moments; empty before the first step."""
-    second: State
-    """The optimiser's second states, Adam's second moments; empty before the first step."""
-    kernel: str = PLAIN
-    """Implementation of the model's arithmetic that the trial began with: see `orch.models.kernel`."""
-
-    def map_tensors(self, function: Callable[[str, str, Tensor], Tensor]) -> "Snapshot":
-        """Return this snapshot with `function(field, name, tensor)` in the place of every tensor."""
-
-        def mapped(kind: str) -> State:
-            return {name: function(kind, name, tensor) for name, tensor in getattr(self, kind).items()}
-
-        return replace(self, parameters=mapped("parameters"), first=mapped("first"), second=mapped("second"))
 
 
 class Training:
@@ -75,7 +40,7 @@ class Training:
         for trial in trials:
             trial.check()
         kernel = trials[0].kernel_name(str(device))
-        self._start([_initial_snapshot(trial, kernel) for trial in trials], device)
+        self._start([initial_snapshot(trial, kernel) for trial in trials], device)
 
     @classmethod
     def resume(cls, snapshots: Sequence[Snapshot], device: torch.device | str = "cpu") -> "Training":
@@ -330,14 +295,6 @@ def _neighbours(snapshots: Sequence[Snapshot]) -> list[Snapshot]:
     """
     tasks = list(dict.fromkeys(each.trial.task for each in snapshots))
     return sorted(snapshots, key=lambda each: (each.trial.vocabulary, tasks.index(each.trial.task)))
-
-
-def _initial_snapshot(trial: Trial, kernel: str) -> Snapshot:
-    """Return a trial before its first step, with parameters drawn from its seed."""
-    generator = torch.Generator().manual_seed(derive_seed("initialise", trial.init_seed))
-    drawn = trial.model.network().fresh(trial.model, trial.vocabulary, generator)
-    parameters = in_precision(drawn, trial.precision)
-    return Snapshot(trial, step=0, seconds=0.0, curve=[], parameters=parameters, first={}, second={}, kernel=kernel)
 
 
 def _kernel_to_go_on_with(snapshots: Sequence[Snapshot], device: torch.device) -> str:

@@ -13,7 +13,8 @@ from orch.planning.across_cells import shared_program
 from orch.sweeps.result import Result
 from orch.sweeps.trial import Trial
 from orch.training.checkpoints import parse_snapshot, snapshot_bytes
-from orch.training.train import Snapshot, Training
+from orch.training.snapshot import Snapshot
+from orch.training.train import Training
 from tests.small import small_trial
 from tests.training.test_packs import KINDS, every_kind_and_kernel
 

@@ -17,7 +17,8 @@ from orch.training.checkpoints import parse_snapshot, snapshot_bytes
 from orch.training.data import longest_inputs
 from orch.training.optimisers import make_optimiser
 from orch.training.schedules import LearningRates, Schedule
-from orch.training.train import Snapshot, Training
+from orch.training.snapshot import Snapshot
+from orch.training.train import Training
 from tests.small import MODELS, small_trial
 from tests.training.no_recorder import TheStepItself
 from tests.training.operations import Operations
