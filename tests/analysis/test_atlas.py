@@ -1,5 +1,7 @@
 """The atlas covers every model and task, compares theory with measurement, and answers the field's claims."""
 
+from dataclasses import replace
+
 import pytest
 
 from orch import models, tasks
@@ -11,6 +13,8 @@ from orch.analysis.figures import atlas as figure
 from orch.analysis.figures import figures
 from orch.analysis.report.collect import collect
 from orch.analysis.report.page import page
+from orch.planning.across_cells import padded
+from orch.planning.step_time import step_seconds
 from orch.store import Store
 from orch.sweeps.experiments import atlas
 from orch.sweeps.scales import LAPTOP, PAPER
@@ -48,6 +52,13 @@ def test_the_atlas_has_every_model_and_every_task_and_three_seeds_of_each():
     assert len(cells) == len(atlas.tasks()) * len(atlas.models(atlas.SMALL)) == len(EMPTY.tiles)
     assert {len(cell.trials) for cell in cells} == {3}
     assert {cell.example.id for cell in cells} == {cell.example.id for cell in atlas.cells(PAPER, Results.none())}
+
+
+def test_trials_of_several_tasks_with_labels_everywhere_are_estimated_as_one_pack():
+    trials = [tile.joined.cell.example for tile in EMPTY.tiles if tile.model == "Bilinear"]
+    labels_at_end = [replace(trial, supervision="final") for trial in trials]
+    everywhere, at_end = (step_seconds(padded(each), len(each), "cpu") for each in (trials, labels_at_end))
+    assert everywhere > at_end
 
 
 def test_every_kind_of_task_is_in_the_atlas_in_order():
