@@ -1,8 +1,8 @@
 """Compiled ends of the delta rule's mixers: what enters the recurrence, and what leaves it.
 
-Their twins are `enter` and `leave` in `delta_net/network.py`. The input x of a block has a row per token of each trial's
-vocabulary for the first block, and one per row of the batch for the others: `source` says which row is whose. Rows are
-laid out as in `residual_kernels.py`. A model without decay or gate has parameters of size 0 for them.
+Their twins are `enter` and `leave` in `delta_net/network.py`. The input x of a block has a row per token of each
+trial's vocabulary for the first block, and one per row of the batch for the others: `source` says which row is whose.
+Rows are laid out as in `residual_kernels.py`. A model without decay or gate has parameters of size 0 for them.
 """
 
 import math
@@ -191,7 +191,7 @@ def leave(x, entered_scaled, source, y, firsts, mixer, epsilon, left, out):
 
 @jit_with_memory
 def leave_back(g, source, firsts, mixer, left, gradients, g_y, g_scaled, g_x):
-    """Write the gradient of y, and add those of the parameters and of x, also of x as it is after its norm and scale."""
+    """Write the gradient of y, and add those of the parameters, of x and of x as it is after its norm and scale."""
     normed, inverse, scaled, gathered, opening, mixed = left
     panel, is_gated = np.empty(PANEL, g.dtype), mixer.output_gate.shape[1] > 0
     for k in range(len(mixer.norm)):

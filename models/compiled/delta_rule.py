@@ -96,7 +96,7 @@ def _add(to, factor, x, d):
 
 
 @inlined
-def convolve(x, weight, num_tokens, first_read, width, before, z):
+def _convolve(x, weight, num_tokens, first_read, width, before, z):
     """Write the convolution along time to `before`, and silu of it to `z`. No query is needed before `first_read`."""
     for t in range(num_tokens):
         first = 0 if t >= first_read else width
@@ -111,7 +111,7 @@ def convolve(x, weight, num_tokens, first_read, width, before, z):
 
 
 @inlined
-def convolve_back(g_z, x, weight, num_tokens, first_read, width, before, g_x, g_weight):
+def _convolve_back(g_z, x, weight, num_tokens, first_read, width, before, g_x, g_weight):
     """Add to the gradients of x and of the weight; `g_z` is overwritten."""
     for t in range(num_tokens):
         first = 0 if t >= first_read else width
@@ -126,7 +126,7 @@ def convolve_back(g_z, x, weight, num_tokens, first_read, width, before, g_x, g_
 
 
 @inlined
-def unit(z, d, epsilon, to):
+def _unit(z, d, epsilon, to):
     """Write a vector of norm 1 to `to`, and return what it was multiplied with."""
     inverse = _ONE / max(np.float32(math.sqrt(_dot(z, z, d))), epsilon)
     for c in range(d):
@@ -135,8 +135,8 @@ def unit(z, d, epsilon, to):
 
 
 @inlined
-def unit_back(g, unit, inverse, epsilon, d, to):
-    """Write the gradient of the vector that `unit` was given."""
+def _unit_back(g, unit, inverse, epsilon, d, to):
+    """Write the gradient of the vector that `_unit` was given."""
     along = _dot(g, unit, d) if inverse * epsilon < _ONE else _ZERO
     for c in range(d):
         to[c] = (g[c] - along * unit[c]) * inverse
@@ -152,12 +152,12 @@ def _solve(x, z, num_tokens, first_read, head, heads, n, num_channels, epsilon, 
     total = _ZERO
     for t in range(num_tokens):
         if t >= first_read:
-            q_inverse[t] = unit(z[t, head * d :], d, epsilon, q[t])
+            q_inverse[t] = _unit(z[t, head * d :], d, epsilon, q[t])
         if decays:
             total += x[t, num_channels + n * heads + head] * _LOG2_E
         for i in range(n):
             w, place = t * n + i, width + i * width + head * d
-            k_inverse[w] = unit(z[t, place:], d, epsilon, k[w])
+            k_inverse[w] = _unit(z[t, place:], d, epsilon, k[w])
             value = z[t, place + n * width :]
             for c in range(d):
                 v[w, c] = value[c]
@@ -203,7 +203,7 @@ def _forward(x, weight, end, heads, n, epsilon, only_end, o):
             for t in range(num_tokens):
                 for e in range(x.shape[3]):
                     row[t, e] = x[trial, t, s, e]
-            convolve(row, weight[trial], num_tokens, first_read, width, before, z)
+            _convolve(row, weight[trial], num_tokens, first_read, width, before, z)
             for head in range(heads):
                 _solve(row, z, num_tokens, first_read, head, heads, n, num_channels, epsilon, vectors, numbers, tables)
                 for t in range(first_read, num_tokens):
@@ -244,7 +244,7 @@ def _backward(g_o, x, weight, end, heads, n, epsilon, only_end, g_x, g_weight):
                 for e in range(num_inputs):
                     row[t, e] = x[trial, t, s, e]
                     g_row[t, e] = 0
-            convolve(row, weight[trial], num_tokens, first_read, width, before, z)
+            _convolve(row, weight[trial], num_tokens, first_read, width, before, z)
             for head in range(heads):
                 _solve(row, z, num_tokens, first_read, head, heads, n, num_channels, epsilon, vectors, numbers, tables)
                 for w in range(num_tokens * n):
@@ -265,7 +265,7 @@ def _backward(g_o, x, weight, end, heads, n, epsilon, only_end, g_x, g_weight):
                             g *= exp2(since[t * n] - since[j])
                         _add(g_q[t], g, k[j], d)
                         _add(g_k[j], g, q[t], d)
-                    unit_back(g_q[t], q[t], q_inverse[t], epsilon, d, g_z[t, head * d :])
+                    _unit_back(g_q[t], q[t], q_inverse[t], epsilon, d, g_z[t, head * d :])
                 # From the last write to the first: the gradient at u_w is complete when the later ones are done.
                 for back in range(num_tokens * n):
                     w = num_tokens * n - 1 - back
@@ -283,7 +283,7 @@ def _backward(g_o, x, weight, end, heads, n, epsilon, only_end, g_x, g_weight):
                         _add(g_k[j], g, k[w], d)
                     t, i = w // n, w % n
                     place = width + i * width + head * d
-                    unit_back(g_k[w], k[w], k_inverse[w], epsilon, d, g_z[t, place:])
+                    _unit_back(g_k[w], k[w], k_inverse[w], epsilon, d, g_z[t, place:])
                     g_value = g_z[t, place + n * width :]
                     for c in range(d):
                         g_value[c] = beta[w] * g_u[w, c]
@@ -295,7 +295,7 @@ def _backward(g_o, x, weight, end, heads, n, epsilon, only_end, g_x, g_weight):
                         for i in range(n):
                             total += g_since[t * n + i]
                         g_row[t, num_channels + n * heads + head] = total
-            convolve_back(g_z, row, weight[trial], num_tokens, first_read, width, before, g_row, g_weight[trial])
+            _convolve_back(g_z, row, weight[trial], num_tokens, first_read, width, before, g_row, g_weight[trial])
             for t in range(num_tokens):
                 for e in range(num_inputs):
                     g_x[trial, t, s, e] = g_row[t, e]

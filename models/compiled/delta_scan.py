@@ -13,9 +13,10 @@ import math
 import numpy as np
 
 from orch.models.compiled.activation import exp2
-from orch.models.compiled.delta_rule import convolve, convolve_back, unit, unit_back
+from orch.models.compiled.convolution import convolve, convolve_back
 from orch.models.compiled.jit import inlined, jit_with_memory
-from orch.models.compiled.tile import LANES, add_small_product
+from orch.models.compiled.tile import LANES, add_row, add_small_product
+from orch.models.compiled.vectors import add_scaled, dot, scale
 
 _LOG2_E, _ONE, _ZERO = np.float32(1 / math.log(2)), np.float32(1), np.float32(0)
 
@@ -27,9 +28,10 @@ def _padded(size):
 
 @inlined
 def _clear(x, num_rows):
-    for row in range(num_rows):
-        for c in range(x.shape[1]):
-            x[row, c] = 0
+    for i in range(num_rows):
+        row = x[i]
+        for c in range(len(row)):
+            row[c] = 0
 
 
 @inlined
@@ -42,8 +44,9 @@ def _transpose(x, num_rows, to):
 @inlined
 def _gather(channels, source, start, num_tokens, row):
     for t in range(num_tokens):
-        for e in range(channels.shape[1]):
-            row[t, e] = channels[source[start + t], e]
+        own, to = channels[source[start + t]], row[t]
+        for e in range(len(to)):
+            to[e] = own[e]
 
 
 @inlined
@@ -55,7 +58,23 @@ def _by_lag(weight, to):
 
 
 @inlined
-def _solve(row, z, num_tokens, first_read, head, heads, n, num_convolved, d, epsilon, vectors, numbers, tables):
+def _unit(z, t, place, d, smallest, to, row):
+    """Write a vector of norm 1, and return what it was multiplied with."""
+    inverse = _ONE / max(np.float32(math.sqrt(dot(z, t, place, z, t, place, d))), smallest)
+    scale(z, t, place, inverse, to, row, 0, d)
+    return inverse
+
+
+@inlined
+def _unit_back(g, unit, row, inverse, smallest, d, to, t, place):
+    """Write the gradient of the vector that `_unit` was given."""
+    along = dot(g, row, 0, unit, row, 0, d) if inverse * smallest < _ONE else _ZERO
+    scale(g, row, 0, inverse, to, t, place, d)
+    add_scaled(unit, row, 0, -along * inverse, to, t, place, d)
+
+
+@inlined
+def _solve(row, z, num_tokens, first_read, head, heads, n, num_convolved, d, smallest, vectors, numbers, tables):
     """Fill in a head's vectors, the errors V - A U, the writes U, and the matrices A and R."""
     q, k, error, u, k_columns = vectors
     q_inverse, k_inverse, beta, since = numbers
@@ -65,12 +84,12 @@ def _solve(row, z, num_tokens, first_read, head, heads, n, num_convolved, d, eps
     total = _ZERO
     for t in range(num_tokens):
         if t >= first_read:
-            q_inverse[t - first_read] = unit(z[t, head * d :], d, epsilon, q[t - first_read])
+            q_inverse[t - first_read] = _unit(z, t, head * d, d, smallest, q, t - first_read)
         if decays:
             total += row[t, num_convolved + n * heads + head] * _LOG2_E
         for i in range(n):
-            w, place = t * n + i, width + i * width + head * d
-            k_inverse[w] = unit(z[t, place:], d, epsilon, k[w])
+            w, place = t * n + i, (1 + i) * width + head * d
+            k_inverse[w] = _unit(z, t, place, d, smallest, k, w)
             beta[w] = row[t, num_convolved + i * heads + head]
             since[w] = total
     _transpose(k, num_writes, k_columns)
@@ -89,16 +108,18 @@ def _solve(row, z, num_tokens, first_read, head, heads, n, num_convolved, d, eps
             for j in range(last + n):
                 reads[r, j] *= exp2(since[last] - since[j])
     for r in range(num_reads):
-        for j in range((first_read + r + 1) * n, num_writes):
-            reads[r, j] = 0
-    for w in range(num_writes):
-        value, read = z[w // n, width + (n + w % n) * width + head * d :], error[w]
-        for c in range(depth):
-            read[c] = 0
-        add_small_product(overlap, w * size, size, 1, u, 0, depth, error, w * depth, depth, 1, w, depth)
-        for c in range(d):
-            read[c] = value[c] - read[c]
-            u[w, c] = beta[w] * read[c]
+        seen = (first_read + r + 1) * n
+        later = reads[r, seen:]
+        for j in range(num_writes - seen):
+            later[j] = 0
+    for t in range(num_tokens):
+        for i in range(n):
+            w = t * n + i
+            scale(k, w, 0, _ZERO, error, w, 0, depth)
+            add_row(overlap, w * size, 1, u, 0, depth, error, w * depth, w, depth)
+            scale(error, w, 0, -_ONE, error, w, 0, depth)
+            add_scaled(z, t, (1 + n + i) * width + head * d, _ONE, error, w, 0, d)
+            scale(error, w, 0, beta[w], u, w, 0, depth)
 
 
 @jit_with_memory
@@ -112,15 +133,20 @@ def _memory(longest, n, d, like):
         np.zeros((writes, depth), like.dtype),
         np.zeros((depth, writes), like.dtype),
     )
-    numbers = np.empty(longest, like.dtype), np.empty(writes, like.dtype), np.empty(writes, like.dtype), np.empty(writes, like.dtype)
+    numbers = (
+        np.empty(longest, like.dtype),
+        np.empty(writes, like.dtype),
+        np.empty(writes, like.dtype),
+        np.empty(writes, like.dtype),
+    )
     return vectors, numbers, (np.zeros((writes, writes), like.dtype), np.zeros((longest, writes), like.dtype))
 
 
 @jit_with_memory
-def scan(channels, source, starts, longest, weight, heads, n, epsilon, only_end, y):
+def scan(channels, source, starts, longest, weight, heads, n, smallest, only_end, y):
     """Write what each row reads to `y`, or what the last of each sample reads if `only_end`.
 
-    `weight` is the convolution, (K, G, J), and `epsilon` the smallest norm that a query or a key is divided by.
+    `weight` is the convolution, (K, G, J), and `smallest` the smallest norm that a query or a key is divided by.
     """
     num_trials, num_convolved, num_lags = weight.shape
     num_samples, width = (len(starts) - 1) // num_trials, y.shape[1]
@@ -140,7 +166,7 @@ def scan(channels, source, starts, longest, weight, heads, n, epsilon, only_end,
         convolve(row, by_lag, num_tokens, first_read, width, before, z)
         for head in range(heads):
             _solve(
-                *(row, z, num_tokens, first_read, head, heads, n, num_convolved, d, epsilon, vectors, numbers, tables)
+                *(row, z, num_tokens, first_read, head, heads, n, num_convolved, d, smallest, vectors, numbers, tables)
             )
             _clear(out, num_reads)
             add_small_product(
@@ -148,12 +174,11 @@ def scan(channels, source, starts, longest, weight, heads, n, epsilon, only_end,
                 *(num_reads, num_tokens * n, out.shape[1]),
             )
             for r in range(num_reads):
-                for c in range(d):
-                    y[to + r, head * d + c] = out[r, c]
+                scale(out, r, 0, _ONE, y, to + r, head * d, d)
 
 
 @jit_with_memory
-def scan_back(g_y, channels, source, starts, longest, weight, heads, n, epsilon, only_end, g_channels, g_weight):
+def scan_back(g_y, channels, source, starts, longest, weight, heads, n, smallest, only_end, g_channels, g_weight):
     """Add the gradients of the channels and of the convolution."""
     num_trials, num_convolved, num_lags = weight.shape
     num_samples, width, num_channels = (len(starts) - 1) // num_trials, g_y.shape[1], channels.shape[1]
@@ -170,7 +195,8 @@ def scan_back(g_y, channels, source, starts, longest, weight, heads, n, epsilon,
     (q, k, error, u, _), (q_inverse, k_inverse, beta, since), (overlap, reads) = vectors, numbers, tables
     # Gradients: of Q, K and what is read; of U, then of the right-hand side, alone and times β.
     (g_q, g_k, g_u, g_value, u_columns), _, (g_overlap, g_reads) = _memory(longest, n, d, g_y)
-    g_out, g_since = np.zeros((longest, _padded(d)), g_y.dtype), np.empty(longest * n, g_y.dtype)
+    g_out = np.zeros((longest, _padded(d)), g_y.dtype)
+    g_since, g_beta = np.empty(longest * n, g_y.dtype), np.empty(longest * n, g_y.dtype)
     size, depth = overlap.shape[1], k.shape[1]
     for s in range(len(starts) - 1):
         if s % num_samples == 0:
@@ -185,11 +211,10 @@ def scan_back(g_y, channels, source, starts, longest, weight, heads, n, epsilon,
         convolve(row, by_lag, num_tokens, first_read, width, before, z)
         for head in range(heads):
             _solve(
-                *(row, z, num_tokens, first_read, head, heads, n, num_convolved, d, epsilon, vectors, numbers, tables)
+                *(row, z, num_tokens, first_read, head, heads, n, num_convolved, d, smallest, vectors, numbers, tables)
             )
             for r in range(num_reads):
-                for c in range(d):
-                    g_out[r, c] = g_y[to + r, head * d + c]
+                scale(g_y, to + r, head * d, _ONE, g_out, r, 0, d)
             _transpose(u, num_writes, u_columns)
             _clear(g_reads, num_reads)
             _clear(g_q, num_reads)
@@ -202,50 +227,56 @@ def scan_back(g_y, channels, source, starts, longest, weight, heads, n, epsilon,
                 g_since[w] = 0
             for r in range(num_reads):
                 last = (first_read + r) * n
+                g_read, read = g_reads[r], reads[r]
                 if decays:
+                    total = _ZERO
                     for j in range(last + n):
-                        g_since[last] += g_reads[r, j] * reads[r, j]
-                        g_since[j] -= g_reads[r, j] * reads[r, j]
-                        g_reads[r, j] *= exp2(since[last] - since[j])
-                for j in range(last + n, num_writes):
-                    g_reads[r, j] = 0
+                        total += g_read[j] * read[j]
+                    for j in range(last + n):
+                        g_since[j] -= g_read[j] * read[j]
+                        g_read[j] *= exp2(since[last] - since[j])
+                    g_since[last] += total
+                later = g_read[last + n :]
+                for j in range(num_writes - last - n):
+                    later[j] = 0
             add_small_product(g_reads, 0, size, 1, k, 0, depth, g_q, 0, depth, num_reads, num_writes, depth)
             add_small_product(g_reads, 0, 1, size, q, 0, depth, g_k, 0, depth, num_writes, num_reads, depth)
             # From the last write to the first: later writes read what u_w left behind.
             for back in range(num_writes):
                 w = num_writes - 1 - back
-                known = g_value[w]
-                for c in range(depth):
-                    known[c] = 0
-                add_small_product(
-                    *(overlap, (w + 1) * size + w, 1, size, g_value, (w + 1) * depth, depth),
-                    *(g_value, w * depth, depth, 1, back, depth),
+                scale(k, w, 0, _ZERO, g_value, w, 0, depth)
+                later = w + 1
+                add_row(
+                    *(overlap, later * size + w, size, g_value, later * depth, depth, g_value, w * depth, back, depth)
                 )
-                g_beta = _ZERO
-                for c in range(d):
-                    g_right = g_u[w, c] - known[c]
-                    g_beta += g_right * error[w, c]
-                    known[c] = beta[w] * g_right
-                g_row[w // n, num_convolved + w % n * heads + head] = g_beta
+                add_scaled(g_value, w, 0, -_ONE, g_u, w, 0, depth)
+                g_beta[w] = dot(g_u, w, 0, error, w, 0, depth)
+                scale(g_u, w, 0, beta[w], g_value, w, 0, depth)
             add_small_product(g_value, 0, depth, 1, u_columns, 0, size, g_overlap, 0, size, num_writes, d, columns)
             for w in range(num_writes):
-                g_overlap[w, w] = 0
+                g_own, own = g_overlap[w], overlap[w]
                 for j in range(w):
-                    g = -g_overlap[w, j]
-                    if decays:
-                        g_since[w] += g * overlap[w, j]
-                        g_since[j] -= g * overlap[w, j]
-                        g *= exp2(since[w] - since[j])
-                    g_overlap[w, j] = g
-                    g_overlap[j, w] = g
+                    g_own[j] = -g_own[j]
+                if decays:
+                    total = _ZERO
+                    for j in range(w):
+                        total += g_own[j] * own[j]
+                    for j in range(w):
+                        g_since[j] -= g_own[j] * own[j]
+                        g_own[j] *= exp2(since[w] - since[j])
+                    g_since[w] += total
+                for j in range(w):
+                    g_overlap[j, w] = g_own[j]
+                g_own[w] = 0
             add_small_product(g_overlap, 0, size, 1, k, 0, depth, g_k, 0, depth, num_writes, num_writes, depth)
             for r in range(num_reads):
-                unit_back(g_q[r], q[r], q_inverse[r], epsilon, d, g_z[first_read + r, head * d :])
-            for w in range(num_writes):
-                t, place = w // n, width + w % n * width + head * d
-                unit_back(g_k[w], k[w], k_inverse[w], epsilon, d, g_z[t, place:])
-                for c in range(d):
-                    g_z[t, place + n * width + c] = g_value[w, c]
+                _unit_back(g_q, q, r, q_inverse[r], smallest, d, g_z, first_read + r, head * d)
+            for t in range(num_tokens):
+                for i in range(n):
+                    w, place = t * n + i, (1 + i) * width + head * d
+                    _unit_back(g_k, k, w, k_inverse[w], smallest, d, g_z, t, place)
+                    scale(g_value, w, 0, _ONE, g_z, t, place + n * width, d)
+                    g_row[t, num_convolved + i * heads + head] = g_beta[w]
             if decays:
                 total = _ZERO
                 for back in range(num_tokens):
@@ -255,8 +286,9 @@ def scan_back(g_y, channels, source, starts, longest, weight, heads, n, epsilon,
                     g_row[t, num_convolved + n * heads + head] = total
         convolve_back(g_z, row, by_lag, num_tokens, first_read, width, before, g_row, g_by_lag)
         for t in range(num_tokens):
+            own, to = g_row[t], g_channels[source[start + t]]
             for e in range(num_channels):
-                g_channels[source[start + t], e] += g_row[t, e]
+                to[e] += own[e]
         if (s + 1) % num_samples == 0:
             for lag in range(num_lags):
                 for g in range(num_convolved):

@@ -23,6 +23,7 @@ from orch.models.compiled.residual_kernels import (
     perceptron,
     perceptron_back,
 )
+from orch.models.token_table import Gradient
 from orch.models.vocabularies import Vocabularies
 
 
@@ -99,7 +100,7 @@ class Batch:
         self.table = table[: self.starts[-1]]
         """The row of the embeddings that each row reads."""
         self.places = np.arange(len(self.table))
-        self.firsts = self.starts[::B]
+        self.firsts = self.starts[::B].copy()  # numba would compile everything again for a view with gaps
         self.ends, self.end_firsts = self.starts[1:] - 1, np.arange(K + 1) * B
 
 
@@ -167,12 +168,16 @@ class Block:
 def loss_and_gradients(
     get: Callable[[str], Tensor],
     names: list[str],
+    trained_names: list[str],
     tokens_KBT: Tensor,
     target_KB: Tensor,
     vocabularies: Vocabularies,
     options: Options,
-) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return each trial's mean loss, and the gradients by name of the parameters, which `get` returns stacked."""
+) -> tuple[Tensor, dict[str, Gradient]]:
+    """Return each trial's mean loss, and the gradients by name of those that are trained.
+
+    `get` returns the stacked parameter of a name.
+    """
     parameters = Parameters(get, names)
     E_KVH, g_E_KVH = parameters.values["embedding"], parameters.gradients["embedding"]
     K, V, H = E_KVH.shape
@@ -191,8 +196,11 @@ def loss_and_gradients(
     for block in reversed(blocks):
         g = block.backward(g)
     g_E_KVH += g.reshape(K, V, H)
-    gradients = {name: torch.from_numpy(gradient) for name, gradient in parameters.gradients.items()}
-    return loss_K, gradients | {"head.weight": g_head, "head.bias": g_bias}
+    found: dict[str, Gradient] = {"head.weight": g_head, "head.bias": g_bias}
+    for name in trained_names:
+        if name not in found:
+            found[name] = torch.from_numpy(parameters.gradients[name])
+    return loss_K, {name: found[name] for name in trained_names}
 
 
 def _empty(num_rows: int, *widths: int) -> list[np.ndarray]:

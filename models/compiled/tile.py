@@ -23,6 +23,7 @@ DEPTH = 256
 PANEL = (DEPTH + ROWS) * COLUMNS
 """Numbers of the memory that `add_product` needs: a panel of the right-hand side, and a tile at the edge."""
 _BYTES = 4
+_tools: Any = cgutils  # numba leaves them without types
 
 
 def _tile(num_rows: int, num_vectors: int) -> Any:
@@ -33,7 +34,7 @@ def _tile(num_rows: int, num_vectors: int) -> Any:
     """
 
     @intrinsic
-    def tile(  # type: ignore[no-untyped-def]
+    def tile(
         _context, x, first, row_step, term_step, num_terms, b, b_first, b_step, out, to, out_step
     ):
         signature = types.void(x, first, row_step, term_step, num_terms, b, b_first, b_step, out, to, out_step)
@@ -48,7 +49,7 @@ def _tile(num_rows: int, num_vectors: int) -> Any:
             undefined, zero = ir.Constant(vector, ir.Undefined), ir.IntType(32)(0)
             everywhere = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
             fma_type = ir.FunctionType(vector, [vector] * 3)
-            fma = cgutils.get_or_insert_function(builder.module, fma_type, f"llvm.fma.v{LANES}f32")
+            fma = _tools.get_or_insert_function(builder.module, fma_type, f"llvm.fma.v{LANES}f32")
 
             def at(base: Any, index: Any, part: int) -> Any:
                 place = builder.gep(base, [builder.add(index, index.type(LANES * part))])
@@ -56,10 +57,10 @@ def _tile(num_rows: int, num_vectors: int) -> Any:
 
             parts = [(row, part) for row in range(num_rows) for part in range(num_vectors)]
             places = [at(out, builder.add(to, builder.mul(out_step, to.type(row))), part) for row, part in parts]
-            totals = [cgutils.alloca_once(builder, vector) for _ in parts]
+            totals = [_tools.alloca_once(builder, vector) for _ in parts]
             for place, total in zip(places, totals, strict=True):
                 builder.store(builder.load(place, align=_BYTES), total)
-            with cgutils.for_range(builder, num_terms) as loop:
+            with _tools.for_range(builder, num_terms) as loop:
                 right = builder.add(b_first, builder.mul(loop.index, b_step))
                 rights = [builder.load(at(b, right, part), align=_BYTES) for part in range(num_vectors)]
                 left = builder.add(first, builder.mul(loop.index, term_step))
@@ -80,6 +81,16 @@ def _tile(num_rows: int, num_vectors: int) -> Any:
 
 _eight_by_two, _eight_by_one = _tile(ROWS, 2), _tile(ROWS, 1)
 _one_by_two, _one_by_one = _tile(1, 2), _tile(1, 1)
+
+
+@inlined
+def add_row(x, first, term_step, b, b_first, b_step, out, to, num_terms, num_columns):
+    """Add a product to one row of `out`, as `add_small_product` does, without a call."""
+    for j in range(0, num_columns, COLUMNS):
+        if num_columns - j >= COLUMNS:
+            _one_by_two(x, first, 0, term_step, num_terms, b, b_first + j, b_step, out, to + j, 0)
+        else:
+            _one_by_one(x, first, 0, term_step, num_terms, b, b_first + j, b_step, out, to + j, 0)
 
 
 @jit

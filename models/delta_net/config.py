@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from orch.core.settings import setting
 from orch.models.config import Shape
-from orch.models.kernel import PLAIN
+from orch.models.kernel import COMPILED, COMPILED_2, PLAIN
 from orch.models.look import DASHED, Look
 from orch.models.residual.config import ResidualConfig
 from orch.models.step_costs import Launches
@@ -13,6 +13,8 @@ from orch.models.step_costs import Launches
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DeltaConfig(ResidualConfig):
     """What the models of the delta rule have in common."""
+
+    compiled_kernel = COMPILED_2  # of `compiled`, only the recurrence is machine code
 
     heads: int = setting(4, "independent states, among which the width is divided")
     kernel_size: int = setting(4, "width of the causal convolution; 0 leaves it out")
@@ -27,6 +29,11 @@ class DeltaConfig(ResidualConfig):
     def is_gated(self) -> bool:
         """Whether the state decays."""
         return False
+
+    @property
+    def largest_beta(self) -> float:
+        """Upper bound of β. A transition has the eigenvalue 1 - β."""
+        return 2.0 if self.negative_eigenvalues else 1.0
 
     @property
     def table_variant(self) -> str:
