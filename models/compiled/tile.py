@@ -34,9 +34,7 @@ def _tile(num_rows: int, num_vectors: int) -> Any:
     """
 
     @intrinsic
-    def tile(
-        _context, x, first, row_step, term_step, num_terms, b, b_first, b_step, out, to, out_step
-    ):
+    def tile(_context, x, first, row_step, term_step, num_terms, b, b_first, b_step, out, to, out_step):
         signature = types.void(x, first, row_step, term_step, num_terms, b, b_first, b_step, out, to, out_step)
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
