@@ -84,12 +84,18 @@ def short(number: float) -> str:
 def add_lines(axes: "Axes", lines: Sequence[Line], every: int = 1, band: bool = True) -> None:
     """Add lines to a panel at their true values; one in `every` points has a marker.
 
-    Where lines coincide their markers take turns, so that none hides another and none is moved.
+    Where lines coincide their markers take turns, so that none hides another and none is moved. A band that several
+    lines share is drawn once, in grey: on top of each other they would look like a darker, surer one.
     """
-    for position, line in enumerate(lines):
+    bands: dict[bytes, list[Line]] = {}
+    for line in lines:
         if band and (line.high > line.low).any():
-            filled: dict[str, Any] = {"color": line.look.colour, "alpha": 0.16, "linewidth": 0}
-            axes.fill_between(line.x, line.low, line.high, **filled)
+            bands.setdefault(np.stack([line.x, line.low, line.high]).tobytes(), []).append(line)
+    for sharing in bands.values():
+        first, alone = sharing[0], len(sharing) == 1
+        filled: dict[str, Any] = {"color": first.look.colour if alone else SOFT, "alpha": 0.16, "linewidth": 0}
+        axes.fill_between(first.x, first.low, first.high, **filled)
+    for position, line in enumerate(lines):
         if every > 1:
             marked: Any = (position * every // len(lines), every)
         else:

@@ -37,15 +37,15 @@ def lines(cells: Iterable[PlottedCell]) -> list[Line]:
 
 
 @styled()
-def draw(lines: Sequence[Line], title: str, longest_trained: int = 10) -> "Figure":
-    """Draw the lines of one task."""
+def draw(lines: Sequence[Line], title: str, longest_trained: int = 10, quantity: str = "accuracy") -> "Figure":
+    """Draw the lines of one task; `quantity` names the vertical axis."""
     rows = families(lines)
     columns = column_names(lines)
     sheet = make_sheet(title, "Number of inputs", columns, [legend_of(row) for _, row in rows])
     tested = sorted({length for each in lines for length in each.x})
     ticks = {length: f"{length:.0f}" for length in tested}
     for (family, row), panels in zip(rows, sheet.panels, strict=True):
-        panels[0].set_ylabel(row_label(family, "accuracy", len(rows)))
+        panels[0].set_ylabel(row_label(family, quantity, len(rows)))
         for heading, axes in zip(columns, panels, strict=True):
             logarithmic_axis(axes, (0.65 * tested[0], 1.6 * tested[-1]), ticks)
             accuracy_axis(axes, lines)
@@ -68,6 +68,6 @@ def _drawings(board: Board, sweep: str) -> Iterator[Drawing]:
 
 FIGURE = ReportFigure(
     drawings=_drawings,
-    except_sweeps=frozenset({"additive", "angles", "data-efficiency", "factors", "frozen-parity"}),
+    except_sweeps=frozenset({"additive", "angles", "atlas", "data-efficiency", "factors", "frozen-parity"}),
     place=3,
 )

@@ -8,6 +8,7 @@ from orch.models.kernel import COMPILED, COMPILED_2, PLAIN
 from orch.models.look import DASHED, Look
 from orch.models.residual.config import ResidualConfig
 from orch.models.step_costs import Launches
+from orch.tasks.algebra import Family, Transitions
 
 COMPILED_LAUNCHES = Launches(20, per_layer=15)
 """Of a step that is all machine code: calls, and arrays that are made for them, whatever the number of trials."""
@@ -46,6 +47,12 @@ class DeltaConfig(ResidualConfig):
     def summary(self) -> str:
         layers = f"{self.layers} layer{'s' * (self.layers != 1)}"
         return f"{layers}, eigenvalues in [{'-1' if self.negative_eigenvalues else '0'}, 1]"
+
+    @property
+    def transitions(self) -> Transitions:
+        if self.negative_eigenvalues:
+            return Transitions(Family.REFLECTIONS, self.layers, self.num_writes)
+        return Transitions(Family.POSITIVE_REFLECTIONS, self.layers)
 
     def mixer_shapes(self) -> dict[str, Shape]:
         H, G = self.width, (1 + 2 * self.num_writes) * self.width
@@ -93,6 +100,7 @@ class Config(DeltaConfig):
     revision = 1
     packs_across_cells = True
     compiled_from = 1
+    places_kernel = COMPILED
     about = "delta rule: one generalised Householder reflection a token"
     title = "DeltaNet"
     variant_titles = {"negative": "DeltaNet [-1, 1]"}

@@ -14,6 +14,7 @@ class Config(DeltaConfig):
     revision = 1
     packs_across_cells = True
     compiled_from = 1
+    places_kernel = COMPILED
     about = "delta rule with a state that decays"
     title = "Gated DeltaNet"
     variant_titles = {"negative": "Gated DeltaNet [-1, 1]"}

@@ -7,6 +7,7 @@ from orch.models.config import LayeredConfig, Shape, Vocabulary
 from orch.models.kernel import COMPILED, COMPILED_2, PLAIN, TRITON
 from orch.models.look import DASHED, DOTTED, Look
 from orch.models.step_costs import Launches
+from orch.tasks.algebra import Family, Transitions
 
 MAMBA_SSM = "mamba_ssm"
 """Name of the kernel that the CUDA packages of Mamba's authors provide."""
@@ -28,7 +29,8 @@ class Config(LayeredConfig):
     }
     packs = True
     compiled_from = 1
-    compiled_kernel = COMPILED_2  # of `compiled`, only the scan is machine code
+    compiled_kernel = COMPILED_2
+    places_kernel = COMPILED  # of which only the scan is machine code
     gpu_kernels = True
     small_settings = {"layers": 2}
     own_learning_rates = {"laptop": (1e-3,)}
@@ -56,6 +58,11 @@ class Config(LayeredConfig):
     def summary(self) -> str:
         layers = f"{self.layers} layer{'s' * (self.layers != 1)}"
         return f"{layers}, eigenvalues in [-1, 1]" if self.negative_eigenvalues else layers
+
+    @property
+    def transitions(self) -> Transitions:
+        family = Family.SIGNED_DIAGONAL if self.negative_eigenvalues else Family.POSITIVE_DIAGONAL
+        return Transitions(family, self.layers)
 
     @property
     def has_compiled(self) -> bool:
@@ -105,6 +112,13 @@ class Config(LayeredConfig):
         num_positions = num_samples * num_tokens
         at_positions = 2 * num_positions * (self.layers * mixing + (self.layers - 1) * (enter + leave))
         return at_positions + 2 * vocabulary.size * enter + 2 * num_samples * (leave + H * vocabulary.size)
+
+    def reading_flops(self, vocabulary: Vocabulary) -> int:
+        """Number of operations to answer at one more place: the gate and the output of the last block, and the head."""
+        return 2 * self.width * (2 * self.inner + vocabulary.size)
+
+    def reading_entries(self, vocabulary: Vocabulary) -> int:
+        return 12 * self.inner + 6 * vocabulary.size
 
     def sequential_positions(self, num_tokens: int) -> int:
         return num_tokens * self.layers

@@ -1,12 +1,13 @@
 """Settings of the transformer: GPT-2 with no dropout and tied embeddings."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from orch.core.settings import setting
 from orch.models.config import LayeredConfig, Shape, Vocabulary
 from orch.models.kernel import PLAIN
 from orch.models.look import DASHED, DOTTED, Look
 from orch.models.step_costs import Launches
+from orch.tasks.algebra import Family, Transitions
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -24,7 +25,7 @@ class Config(LayeredConfig):
     }
     packs = True
     small_settings = {"layers": 2, "heads": 2}
-    own_learning_rates = {"laptop": (3e-4,)}
+    own_learning_rates = {"laptop": (3e-4,), "atlas": (1e-3,)}
     launches = {PLAIN: Launches(60, per_layer=67)}
 
     # The paper names no number at width 256; 4 keeps GPT-2's head size of 64.
@@ -34,6 +35,13 @@ class Config(LayeredConfig):
     @property
     def max_tokens(self) -> int:
         return self.positions
+
+    @property
+    def transitions(self) -> Transitions:
+        return Transitions(Family.BOUNDED_DEPTH, self.layers)
+
+    def able_to_read(self, num_tokens: int) -> "Config":
+        return replace(self, positions=max(self.positions, num_tokens))
 
     def shapes(self, vocabulary: Vocabulary) -> dict[str, Shape]:
         H = self.width
@@ -65,6 +73,13 @@ class Config(LayeredConfig):
         # The last block has keys and values at every position, and all else only at [EOI].
         last = 2 * positions * 2 * H * H + 2 * num_samples * 10 * H * H + 4 * positions * H
         return (self.layers - 1) * block + last + 2 * num_samples * H * vocabulary.size
+
+    def reading_flops(self, vocabulary: Vocabulary) -> int:
+        """Number of operations to answer at one more place: the products of the last block, and the head."""
+        return 2 * self.width * (10 * self.width + vocabulary.size)
+
+    def reading_entries(self, vocabulary: Vocabulary) -> int:
+        return 24 * self.width + 6 * vocabulary.size
 
     def sequential_positions(self, num_tokens: int) -> int:
         return 0
