@@ -12,7 +12,7 @@ from orch.running.requests import Request
 from orch.store import Store
 from orch.sweeps.catalogue import resolve
 from orch.sweeps.experiments import demo
-from orch.sweeps.scales import SCALES
+from orch.sweeps.scales import find_scale
 from orch.sweeps.selection import rows_by_id
 
 CLAIMS, CELLS = "claims", "cells"
@@ -43,7 +43,7 @@ class Decider:
         finished = rows_by_id(self._store.read("trials", COLUMNS)) if self._store.exists() else {}
         found: dict[str, float] = {}
         for request in self._requests:
-            board = Board(SCALES[request.scale], finished, catalogue=request.catalogue)
+            board = Board(find_scale(request.scale), finished, catalogue=request.catalogue)
             for trial_id, value in self._values_on(board, resolve(request.sweeps, board.catalogue), left):
                 found[trial_id] = max(value, found.get(trial_id, 0.0))
         return found
