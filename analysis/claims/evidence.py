@@ -8,10 +8,10 @@ from orch.analysis.aggregate import METRICS
 from orch.analysis.angles import Rotations, read_rotations
 from orch.analysis.board import Board, BoardCell
 from orch.analysis.published import OOD, Key, key_of
-from orch.sweeps.experiments import demo
+from orch.sweeps.experiments import atlas, demo
 from orch.sweeps.measured import Row, measured
 
-DEMO = demo.SMALL.name
+DEMO, ATLAS = demo.SMALL.name, atlas.SMALL.name
 
 
 class Question(NamedTuple):
@@ -103,9 +103,15 @@ def cells_by_key(board: Board, sweeps: Collection[str]) -> dict[tuple[str, Key, 
 
 
 def _cells(board: Board, sweeps: Collection[str]) -> Iterator[tuple[str, BoardCell]]:
-    """Yield each cell with the sweep whose questions it answers; the demo answers questions about the main sweep."""
+    """Yield each cell with the sweep whose questions it answers; the demo answers questions about the main sweep.
+
+    The atlas has a scale of its own, and answers only questions about itself.
+    """
     if board.scale.name == DEMO:
         yield from (("main", cell) for cell in board.cells(DEMO))
+        return
+    if board.scale.name == ATLAS:
+        yield from ((ATLAS, cell) for cell in board.cells(ATLAS))
         return
     for sweep in sorted(sweeps):
         yield from ((sweep, cell) for cell in board.cells(sweep))

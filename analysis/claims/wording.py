@@ -14,8 +14,13 @@ MOST_NAMED = 3
 
 
 def verdict_text(judgement: Judgement) -> str:
-    """Return the verdict with the moduli that it covers, such as `supported for m = 2, 3`."""
+    """Return the verdict with the moduli that it covers, such as `supported for m = 2, 3`.
+
+    Claims of the field are not about moduli.
+    """
     if judgement.verdict is Verdict.NOT_ENOUGH:
+        return str(judgement.verdict)
+    if judgement.claim.source:
         return str(judgement.verdict)
     text = f"{judgement.verdict} for m = {', '.join(map(str, judgement.moduli))}"
     if len(judgement.deciding_readings) < len(judgement.readings):

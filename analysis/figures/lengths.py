@@ -68,6 +68,6 @@ def _drawings(board: Board, sweep: str) -> Iterator[Drawing]:
 
 FIGURE = ReportFigure(
     drawings=_drawings,
-    except_sweeps=frozenset({"additive", "angles", "data-efficiency", "factors", "frozen-parity"}),
+    except_sweeps=frozenset({"additive", "angles", "atlas", "data-efficiency", "factors", "frozen-parity"}),
     place=3,
 )

@@ -11,7 +11,7 @@ from typing import Any
 
 from orch.analysis.agreement import agreement
 from orch.analysis.board import Board, BoardCell
-from orch.analysis.claims import CLAIMS, DEMO, ClaimsAtScale, judge_board
+from orch.analysis.claims import ATLAS, CLAIMS, DEMO, ClaimsAtScale, judge_board
 from orch.analysis.comparison import Comparison, compare
 from orch.analysis.differing_settings import describe_settings, differing_settings
 from orch.analysis.published import OOD, tables_of
@@ -23,7 +23,7 @@ from orch.store import Store
 from orch.store.bundled import BUNDLED
 from orch.sweeps.catalogue import BUILT_IN, Catalogue, resolve
 from orch.sweeps.cell import Cell
-from orch.sweeps.experiments import demo
+from orch.sweeps.experiments import atlas, demo
 from orch.sweeps.protocols import DECIDED, options_of
 from orch.sweeps.recipe import RECIPE
 from orch.sweeps.registry import ALL, SWEEPS
@@ -227,12 +227,13 @@ def _not_recorded(store: Store, files: Mapping[str, str], board: Board) -> dict[
 
 
 def _claims(board: Board, sweeps: Collection[str]) -> list[ClaimsAtScale]:
-    """Judge the claims that these sweeps have results for. The demo's claims are judged at its own scale."""
+    """Judge the claims that these sweeps have results for. The demo and the atlas have scales of their own."""
     relevant = [claim for claim in CLAIMS if not claim.sweeps.isdisjoint(sweeps)]
     if board.scale.protocol is not None:
         return []  # the paper's claims are about the sweeps as they are
     found = [judge_board(board, relevant)] if relevant and not board.scale.sparse else []
-    return [*found, judge_board(board.at(demo.SMALL))] if DEMO in sweeps else found
+    own = {DEMO: demo.SMALL, ATLAS: atlas.SMALL}
+    return [*found, *(judge_board(board.at(scale)) for name, scale in own.items() if name in sweeps)]
 
 
 def _most_common_scale(store: Store) -> str:

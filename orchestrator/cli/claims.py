@@ -1,4 +1,4 @@
-"""`orch claims`: the paper's claims, decided by the results."""
+"""`orch claims`: the claims of the paper and of the field, decided by the results."""
 
 import json
 import sys
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from orch.analysis.claims import ClaimsAtScale, MissingSeeds
     from orch.store import Store
 
-DEMO = "demo"
+DEMO, ATLAS = "demo", "atlas"
 
 
 @click.command()
-@click.option("--scale", type=click.Choice([*SCALES, DEMO]), help="[default: every scale that has results]")
+@click.option("--scale", type=click.Choice([*SCALES, DEMO, ATLAS]), help="[default: every scale that has results]")
 @store_option
 @click.option(
     "--all",
@@ -67,11 +67,12 @@ def claims(
     as_json: bool,
     strict: bool,
 ) -> None:
-    """Decide which of the paper's claims the results support.
+    """Decide which claims of the paper, and of the field, the results support.
 
     Each claim is supported, contradicted, or there is not enough data. A model has learned at an accuracy of 0.95 or
     more and has failed below 0.5, for the best over learning rates and seeds, as in the paper; in between it has done
-    neither. The decided claims are shown with their evidence, and the others are counted.
+    neither. The decided claims are shown with their evidence, and the others are counted. The claims of other
+    publications are asked of the sweep atlas, and follow under a heading of their own.
 
     The best says little about how often a model learns. So each claim is also asked of every seed alone, at the chosen
     learning rates. It is sure if most seeds agree and the Wilson interval of their share excludes one half; otherwise
@@ -169,8 +170,8 @@ def _plan(
 def _cell_row(cell: "MissingSeeds") -> dict[str, str]:
     model, task = cell.trial.model, cell.trial.task
     return {
-        "model": f"{model.name} {model.summary}".rstrip(),
-        "task": f"{task.name} {task.summary}".rstrip(),
+        "model": f"{model.name} {model.full_summary}".rstrip(),
+        "task": f"{task.name} {task.full_summary}".rstrip(),
         "rate": f"{cell.trial.learning_rate:g}",
         "seeds": ", ".join(map(str, cell.seeds)),
         "for claims": ", ".join(cell.claims),
@@ -189,7 +190,7 @@ def _show(asked: "ClaimsAtScale", show_all: bool, confidence: float) -> None:
         Verdict.NOT_ENOUGH: ("–", "dim"),
     }
     shown = [each for each in asked.judgements if show_all or each.verdict is not Verdict.NOT_ENOUGH]
-    title = f"Claims at {asked.scale} scale: {asked.summary}"
+    title = f"{asked.title}: {asked.summary}"
     if not shown or not sys.stdout.isatty():
         click.secho(title, bold=True)
     rows = []
@@ -198,9 +199,10 @@ def _show(asked: "ClaimsAtScale", show_all: bool, confidence: float) -> None:
         texts = (verdict_text(judgement), evidence_text(judgement), sureness_text(judgement))
         verdict, evidence, sureness = map(printable, texts)
         found = Text.assemble((verdict, style), "\n", evidence, *([("\n" + sureness, "dim")] if sureness else []))
-        rows.append({"": Text(symbol, style), "claim": judgement.claim.sentence, "evidence": found})
+        source = f" ({judgement.claim.source})" if judgement.claim.source else ""
+        rows.append({"": Text(symbol, style), "claim": judgement.claim.sentence + source, "evidence": found})
         if not sys.stdout.isatty():
-            click.echo(f"{symbol} {judgement.claim.sentence}")
+            click.echo(f"{symbol} {judgement.claim.sentence}{source}")
             for line in filter(None, (verdict, evidence, sureness)):
                 click.echo(f"    {line}")
     if rows and sys.stdout.isatty():
