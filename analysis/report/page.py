@@ -29,6 +29,10 @@ MOST_IDS = 12
 """Number of trial ids that are listed for each kind of failure."""
 
 
+LEAD, FIRST_FIGURE = "main", "hierarchy"
+"""The sweep and the figure that a page with the paper's main table begins with."""
+
+
 class PageSection(NamedTuple):
     key: str
     """The id that the page's links lead to."""
@@ -52,9 +56,13 @@ VERDICT_MARKS = {
 
 def page(report: StudyReport, gallery: Gallery) -> str:
     """Write a report and its figures as a page of HTML."""
-    style = resources.files("orch.analysis.report").joinpath("page.css").read_text() + stylesheet()
+    files = resources.files("orch.analysis.report")
+    style = files.joinpath("page.css").read_text() + stylesheet()
+    script = files.joinpath("page.js").read_text()
     sections = list(_sections(report, gallery))
-    return _fill("page", report=report, facts=_facts(report), sections=sections, style=Markup(style))
+    return _fill(
+        "page", report=report, facts=_facts(report), sections=sections, style=Markup(style), script=Markup(script)
+    )
 
 
 def reproduction_section(comparisons: Sequence[Comparison]) -> Markup:
@@ -66,7 +74,7 @@ def reproduction_section(comparisons: Sequence[Comparison]) -> Markup:
 @cache
 def _templates() -> Environment:
     templates = open_templates("orch.analysis.report")
-    templates.filters |= {"minute": _minute, "svg": _svg, "thousands": _thousands}
+    templates.filters |= {"minute": _minute, "svg": _svg, "html": _html, "thousands": _thousands}
     templates.filters |= {"cells": _cells, "column_names": _column_names, "counted": counted}
     return templates
 
@@ -76,11 +84,7 @@ def _fill(template: str, **values: Any) -> Markup:
 
 
 def _sections(report: StudyReport, gallery: Gallery) -> Iterator[PageSection]:
-    if report.claims:
-        yield PageSection("claims", "The paper's claims", _claims(report.claims))
-    if report.comparisons:
-        title = "How far the published numbers are met"
-        yield PageSection("numbers", title, reproduction_section(report.comparisons))
+    """Yield the results that answer the paper's question, then its claims, then the other results and their origin."""
 
     def paper_tables(sweep: SweepResult) -> list[Markup]:
         return [Markup(render(name, report.comparisons, report.scale, "html")) for name in tables_of([sweep.name])]
@@ -91,10 +95,29 @@ def _sections(report: StudyReport, gallery: Gallery) -> Iterator[PageSection]:
     if report.recorded:
         own = _fill("recorded", recorded=report.recorded, report=report)
         yield PageSection("own", "Sweeps of your own", own)
+    lead = next((sweep for sweep in report.sweeps if sweep.name == LEAD), None)
     results = _fill(
-        "sweeps", sweeps=report.sweeps, gallery=gallery, paper_tables=paper_tables, own_table=own_table, numbers=NUMBERS
+        "sweeps",
+        sweeps=report.sweeps,
+        gallery=gallery,
+        paper_tables=paper_tables,
+        own_table=own_table,
+        numbers=NUMBERS,
+        lead=LEAD,
+        first=FIRST_FIGURE,
     )
-    if report.sweeps:
+    if lead is not None:
+        drawings = [drawing for drawing in gallery.drawings if drawing.name == FIRST_FIGURE]
+        content = _fill("lead", drawings=drawings, tables=paper_tables(lead))
+        yield PageSection("lead", "The main result", content)
+    elif report.sweeps:
+        yield PageSection("results", "Results by sweep", results)
+    if report.claims:
+        yield PageSection("claims", "The paper's claims", _claims(report.claims))
+    if report.comparisons:
+        title = "How far the published numbers are met"
+        yield PageSection("numbers", title, reproduction_section(report.comparisons))
+    if lead is not None:
         yield PageSection("results", "Results by sweep", results)
     failures = _fill("failures", failures=report.failures, most_ids=MOST_IDS, report=report)
     yield PageSection("failures", "Failures", failures)
@@ -158,6 +181,11 @@ def _origin_row(origin: Origin) -> list[str]:
 
 def _svg(drawing: Drawing) -> Markup:
     return Markup(svg_element(drawing.figure, drawing.name, drawing.title))
+
+
+def _html(drawing: Drawing) -> Markup:
+    assert drawing.on_page is not None, "other figures are shown as printed"
+    return Markup(drawing.on_page())
 
 
 def _thousands(count: int) -> str:

@@ -4,10 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from orch.analysis.aggregate import CellStatus, Score, where_chosen
+from orch.analysis.aggregate import METRICS, CellStatus, Score, where_chosen
 from orch.analysis.agreement import is_beyond
 from orch.analysis.comparison import Comparison
 from orch.core.counted import counted
+from orch.sweeps.measured import measured
 
 PARTIAL, DIVERGED, SOME_FAILED, TWICE, MISSING, FAILED, NOT_PLANNED = "*†‡§?×–"
 LEGEND = {
@@ -134,12 +135,22 @@ def _tooltip(comparison: Comparison) -> str:
         sentences.append(f"Best {score.best:.3f}, trial {score.best_trial}.")
         if score.mean is not None:
             sentences.append(f"Mean {score.mean:.3f}{spread}, {seeds} at {rate}.")
+        sentences.append(f"Trials by rate: {_trials(comparison)}.")
     published = f"Published {decimals(comparison.published.accuracy)}"
     places = [f"{decimals(number.accuracy)} in {number.table}" for number in comparison.also]
     sentences.append(f"{published}; also {', '.join(places)}." if places else f"{published}.")
     if summary.remark:
         sentences.append(summary.remark[0].upper() + summary.remark[1:] + ".")
     return " ".join(sentences)
+
+
+def _trials(comparison: Comparison) -> str:
+    """Return the accuracy of every finished trial, the best first at each learning rate."""
+    scores: dict[float, list[str]] = {}
+    for row in comparison.finished:
+        value = measured(row, METRICS[comparison.published.split])
+        scores.setdefault(row["learning_rate"], []).append(MISSING if value is None else decimals(value))
+    return "; ".join(f"{rate_text(rate)}: {', '.join(scores[rate])}" for rate in sorted(scores, reverse=True))
 
 
 def decimals(value: float) -> str:
