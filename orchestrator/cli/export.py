@@ -20,11 +20,12 @@ from orch.sweeps.scales import LAPTOP
 def export(
     target: str, folder: Path, sweeps: tuple[str, ...], scale: str | None, where: tuple[str, ...], store: str
 ) -> None:
-    """Write finished trials into FOLDER for another tool: settings, scores, curves and where they ran.
+    """Write finished trials for another tool.
 
-    TARGET is csv, parquet, huggingface-datasets, tensorboard, mlflow or wandb (offline). All finished trials of the
-    store are written, or those of the named sweeps at --scale. A trial is known by its id: repeat the command at any
-    time to add what is new; nothing is written twice or changed. mlflow and wandb need packages of their own.
+    FOLDER gets their settings, scores, curves and where they ran. TARGET is csv, parquet, huggingface-datasets,
+    tensorboard, mlflow or wandb (offline). All finished trials of the store are written, or those of the named sweeps
+    at --scale. A trial is known by its id: repeat the command at any time to add what is new; nothing is written twice
+    or changed. mlflow and wandb need packages of their own.
 
     \b
     Example: orch export tensorboard board main --where model=lstm --store bundled

@@ -22,7 +22,7 @@ from orch.core.counted import counted
 )
 @click.option("--seed", default=0, show_default=True, help="Seed of the random choice of these trials.")
 def merge(sources: tuple[str, ...], store: str, num_verified: int, seed: int) -> None:
-    """Add the results of other stores to --store, with where they came from.
+    """Add the results of other stores to one store.
 
     The column source of the view trials names the store that a result was merged from. Trials are known by their ids:
     repeat the command at any time; what is there stays as it is. The other stores are only read, and their code and

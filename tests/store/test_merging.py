@@ -1,10 +1,11 @@
-"""Merging stores: every result once, with its source; damaged and edited ones are refused; verification trains again."""
+"""Merging stores: each result once, with its source; damaged and edited ones are refused; some are trained again."""
 
 import dataclasses
 import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from click.testing import CliRunner
 
 from orch.cli import main
