@@ -2,13 +2,16 @@
 
 import json
 import math
+import os
 import platform
 import random
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from orch.core.errors import OrchError
+from orch.models.kernel import COMPILED, PLAIN, VARIABLE, is_compiled
 from orch.running.provenance import packages
 from orch.store import Store, curve_rows, trial_row
 from orch.store.merging import can_be_checked
@@ -71,7 +74,8 @@ def verify_trial(row: Mapping[str, Any], curve: Sequence[Mapping[str, Any]]) -> 
     before = torch.get_num_threads()
     torch.set_num_threads(row["threads"] or 1)
     try:
-        training = Training([trial], "cpu")
+        with _kernel_like(row["kernel"]):
+            training = Training([trial], "cpu")
         while not training.finished:
             training.advance()
     finally:
@@ -89,6 +93,19 @@ def verify_trial(row: Mapping[str, Any], curve: Sequence[Mapping[str, Any]]) -> 
     ]
     differing += _curve_differences(curve, {each["step"]: each for each in curve_rows(result, "verification")})
     return Verified(trial, tuple(differing), tuple(_reasons(row, training.kernel)))
+
+
+@contextmanager
+def _kernel_like(recorded: str | None) -> Iterator[None]:
+    """Let new trials begin with the kind of kernel that was recorded; before kernels were, all were plain."""
+    before = os.environ.get(VARIABLE)
+    os.environ[VARIABLE] = COMPILED if recorded is not None and is_compiled(recorded) else PLAIN
+    try:
+        yield
+    finally:
+        os.environ.pop(VARIABLE)
+        if before is not None:
+            os.environ[VARIABLE] = before
 
 
 def _curve_differences(stored: Sequence[Mapping[str, Any]], again: Mapping[int, Mapping[str, Any]]) -> list[str]:
