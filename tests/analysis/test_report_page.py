@@ -9,12 +9,16 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from orch.analysis.figures import figures
 from orch.analysis.figures.panels import line_colour
 from orch.analysis.figures.style import _SPARE, FAINT, INK, OURS, PUBLISHED, SOFT
+from orch.analysis.report.collect import collect
+from orch.analysis.report.page import page as render_page
 from orch.analysis.tables.colour import DARK, GRAPHICS, LIGHT, NUM_STEPS, TEXT, background, contrast, ink
 from orch.cli import main
 from orch.models import REGISTRY
 from orch.models.look import Look
+from orch.store import Store
 from tests.browser import rendered
 
 CSS = resources.files("orch.analysis.report").joinpath("page.css").read_text()
@@ -50,6 +54,17 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     result = CliRunner().invoke(main, [*arguments, "--output", str(path)])
     assert result.exit_code == 0, result.output
     return path
+
+
+def test_the_main_table_comes_first_then_the_claims_then_the_rest_and_the_page_is_small() -> None:
+    report = collect(Store.open("bundled"), ["factors", "main", "additive"], "laptop")
+    assert [sweep.name for sweep in report.sweeps] == ["main", "additive", "factors"], "in the order of the paper"
+    html = render_page(report, figures(report.board, ["main", "additive", "factors"]))
+    marks = ['class="paper-table tiles"', 'id="table-main"', 'id="claims"', 'id="sweep-additive"', 'id="table-factors"']
+    places = [html.index(mark) for mark in marks]
+    assert places == sorted(places)
+    assert len(html) < 2e6
+    assert html.count('class="sheet"') == 6, "lengths and learning curves of three tasks"
 
 
 def number(text: str) -> float:
