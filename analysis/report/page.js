@@ -69,6 +69,7 @@
     for (const cell of grid.flat()) cell.tabIndex = -1;
     grid[0][0].tabIndex = 0;
     table.addEventListener("focusin", (event) => event.target.title && show(event.target));
+    table.addEventListener("click", (event) => event.target.closest("td[title]")?.focus());
     table.addEventListener("focusout", () => { shown.hidden = true; });
     table.addEventListener("keydown", (event) => {
       if (event.key === "Escape") shown.hidden = true;

@@ -36,7 +36,7 @@ const input = document.querySelector("#results input[type=search]");
 input.value = "LSTM 1000"; input.dispatchEvent(new Event("input"));
 out.push(column(0).join("|"));
 const cell = document.querySelector(".paper-table td[title]");
-cell.focus();
+cell.querySelector("b").click();
 out.push(document.getElementById("cell").textContent);
 cell.dispatchEvent(new KeyboardEvent("keydown", {key: "ArrowRight", bubbles: true}));
 out.push(String(document.activeElement === cell.nextElementSibling));
