@@ -1,12 +1,15 @@
 """Options that several commands share."""
 
+import functools
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import click
 
-from orch.core.errors import StoreReadOnly
-from orch.sweeps.scales import SCALES
+from orch.core.errors import OrchError, StoreReadOnly
+from orch.sweeps.protocols import PROTOCOLS, scale_under
+from orch.sweeps.scales import LAPTOP, SCALES
 
 Command = Callable[..., Any]
 """A function that click turns into a command."""
@@ -15,6 +18,19 @@ Decorator = Callable[[Command], Command]
 DEFAULT_STORE = "runs"
 BUNDLED = "bundled"
 """The same name as in orch.store.bundled, whose import would load pyarrow for a help text."""
+
+
+def confirm(question: str, yes: bool) -> None:
+    """Ask the user, unless `--yes` was given; raise an error that says so if the answer is no or nobody can answer."""
+    try:
+        agreed = yes or click.confirm(question, err=True)
+    except click.Abort:
+        if sys.stdin.isatty():
+            raise
+        remedy = "repeat the command with --yes"
+        raise OrchError(f"nothing was changed, because there is no terminal to ask for consent: {remedy}") from None
+    if not agreed:
+        raise OrchError("nothing was changed, because the answer was no: repeat the command to be asked again")
 
 
 def _writable(context: click.Context, parameter: click.Parameter, value: str) -> str:
@@ -32,12 +48,37 @@ def _scale_option(default: str) -> Decorator:
 
 scale_option = _scale_option("laptop")
 paper_scale_option = _scale_option("paper")
-sweep_scale_option = click.option(
-    "--scale",
-    type=click.Choice(list(SCALES)),
-    help=f"{_SCALES}  [default: laptop; of a recorded sweep of your own, the scale it was run at last]",
+
+protocol_option = click.option(
+    "--protocol",
+    type=click.Choice(list(PROTOCOLS)),
+    help="Decides lengths, labels and stopping. "
+    + "; ".join(f"{protocol.name}: {protocol.about}" for protocol in PROTOCOLS.values())
+    + ".",
 )
-"""The --scale of commands that name sweeps. `name_sweeps` finds the default."""
+"""The --protocol of commands that make trials."""
+
+
+def scale_options(default: str) -> Decorator:
+    """Return the --scale and --protocol of commands that name sweeps, given what the default of the scale is.
+
+    The command is called with one `scale`, such as laptop or laptop:chomsky. It is None without either option:
+    `name_sweeps` then finds the default.
+    """
+
+    def add(command: Command) -> Command:
+        @functools.wraps(command)
+        def with_protocol(*arguments: Any, scale: str | None, protocol: str | None, **options: Any) -> Any:
+            name = scale_under(scale or LAPTOP.name, protocol) if scale or protocol else None
+            return command(*arguments, scale=name, **options)
+
+        about = f"{_SCALES}  [default: {default}]"
+        return click.option("--scale", type=click.Choice(list(SCALES)), help=about)(protocol_option(with_protocol))
+
+    return add
+
+
+sweep_scale_options = scale_options("laptop; of a recorded sweep of your own, the scale it was run at last")
 
 where_option = click.option(
     "--where",

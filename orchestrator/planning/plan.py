@@ -5,11 +5,10 @@ No torch and no Ray. A store is read where there is one; nothing is written.
 
 import enum
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from orch.core.errors import look_up_name
 from orch.planning.estimate import MEASURED_COLUMNS, Basis, Estimator, cost_columns
 from orch.planning.probed import Probe, Probed
 from orch.planning.tried import Tried
@@ -18,7 +17,7 @@ from orch.sweeps import selection
 from orch.sweeps.catalogue import BUILT_IN, Catalogue, resolve
 from orch.sweeps.expansion import expand
 from orch.sweeps.registry import ALL
-from orch.sweeps.scales import SCALES
+from orch.sweeps.scales import find_scale
 from orch.sweeps.selection import Results
 from orch.sweeps.trial import Trial
 from orch.sweeps.where import Known, parse_where
@@ -56,6 +55,8 @@ class PlannedTrial:
     """What `orch doctor` timed of its model on the device; None if nothing."""
     pack: int = 1
     """Number of trials in its pack."""
+    alone: float | None = None
+    """Estimated time alone, if `seconds` is a share of a pack."""
 
     @property
     def shared(self) -> bool:
@@ -87,7 +88,7 @@ class Plan:
 
     def in_packs(self, packs: Iterable[Sequence[Trial]]) -> "Plan":
         """Return this plan with every trial's seconds as its share of its pack."""
-        return replace(self, trials=shared_out(self.trials, packs, self.estimator))
+        return replace(self, trials=shared_out(self.trials, packs, self.estimator.estimate))
 
     @property
     def num_waiting(self) -> int:
@@ -146,7 +147,7 @@ def make_plan(
     Estimates are for `device`, by default the one on which the store's trials spent most of their time. `probe` tries
     the models and tasks of a user's own code among the trials that are left; without it, nothing of them is run.
     """
-    size = look_up_name("scale", scale, SCALES)
+    size = find_scale(scale)
     planned_sweeps, matches = resolve(names, catalogue), parse_where(where, Known.of(catalogue)).matches
     columns = [*selection.COLUMNS, *MEASURED_COLUMNS, *cost_columns(catalogue)]
     trials = _read(store.with_settings_of(catalogue), "trials", columns) if store is not None else None
@@ -154,9 +155,10 @@ def make_plan(
     failed = set() if store is None else failed_trials(store, done)
     tried = store.list_json("rates").values() if store is not None else ()
     estimator = Estimator(trials, device, tried, catalogue)
-    # Every sweep of the paper is expanded, to know which trials serve others as well.
+    # Every sweep of the paper is expanded, to know which trials serve others as well. Some run under no protocol.
     results = Results.none() if trials is None else Results.of_table(trials)
-    every_sweep = dict.fromkeys([*planned_sweeps, *resolve([ALL], catalogue)])
+    others = [] if size.protocol is not None else resolve([ALL], catalogue)
+    every_sweep = dict.fromkeys([*planned_sweeps, *others])
     expansion = expand(every_sweep, size, results, catalogue)
 
     def planned(trial_id: str, trial: Trial, sweeps: list[str], state: TrialState) -> PlannedTrial:
@@ -185,21 +187,35 @@ def make_plan(
     return Plan(tuple(planned_sweeps), scale, found, waiting, estimator.device, left_out, estimator)
 
 
+Estimate = Callable[[Trial, int], tuple[float, Basis]]
+"""Returns the seconds of a trial in a pack of a size, and what they rest on: see `Estimator.estimate`."""
+
+
+def wall_seconds(planned: Iterable[PlannedTrial], slots: int) -> float:
+    """Estimate the time from the first to the last result, given the number of trials or packs that train at a time.
+
+    Packs are split near the end of a run, so that only a trial is too long to be shared by workers.
+    """
+    left = [each for each in planned if each.seconds]
+    longest = max((each.seconds if each.alone is None else each.alone for each in left), default=0.0)
+    return max(sum(each.seconds for each in left) / slots, longest)
+
+
 def shared_out(
-    planned: Iterable[PlannedTrial], packs: Iterable[Sequence[Trial]], estimator: Estimator
+    planned: Iterable[PlannedTrial], packs: Iterable[Sequence[Trial]], estimate: Estimate
 ) -> list[PlannedTrial]:
     """Return the planned trials with their share of the seconds of their packs. Those in none of them are alone."""
     shares: dict[Trial, tuple[int, float, Basis]] = {}
     for pack in packs:
         # The others are padded to the longest sequences of the pack.
-        slowest = max(pack, key=lambda trial: estimator.estimate(trial)[0])
-        shares |= dict.fromkeys(pack, (len(pack), *estimator.estimate(slowest, len(pack))))
+        slowest = max(pack, key=lambda trial: estimate(trial, 1)[0])
+        shares |= dict.fromkeys(pack, (len(pack), *estimate(slowest, len(pack))))
 
     def share(each: PlannedTrial) -> PlannedTrial:
         if each.trial not in shares or each.state is TrialState.DONE:
             return each
         size, seconds, basis = shares[each.trial]
-        return replace(each, seconds=seconds, basis=basis, pack=size)
+        return replace(each, seconds=seconds, basis=basis, pack=size, alone=estimate(each.trial, 1)[0])
 
     return [share(each) for each in planned]
 

@@ -35,7 +35,8 @@ from orch.planning.pack_size import memory
 from orch.sweeps.trial import Trial, make_trial
 from orch.training import train
 from orch.training.host_copy import HostCopy
-from orch.training.train import Snapshot, Training
+from orch.training.snapshot import Snapshot
+from orch.training.train import Training
 from tests.gpu.process import serve
 from tests.gpu.step_counts import StepCounts
 from tests.training.no_recorder import TheStepItself
@@ -152,7 +153,8 @@ class FakeDevice:
 
 def make_trials(model: str, task: str, size: int, settings: dict[str, Any]) -> list[Trial]:
     short = {"steps": 4, "eval_every": 3, "test_length": 20, "curve_lengths": (20,)}
-    shared = {"modulus": tasks.REGISTRY[task].at_modulus(5).modulus} | short | settings
+    task_type = tasks.REGISTRY[task]
+    shared = {"modulus": task_type.at_modulus(5).modulus, **task_type.example_settings} | short | settings
     return [make_trial(task, model, init_seed=seed, data_seed=seed, **shared) for seed in range(size)]
 
 
