@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from orch.cli._options import store_option, sweep_scale_option, where_option
+from orch.cli._options import store_option, sweep_scale_options, where_option
 from orch.cli._sweeps import say_note, sweeps_argument
 from orch.core.errors import OrchError
 from orch.sweeps.scales import LAPTOP
@@ -12,7 +12,7 @@ from orch.sweeps.scales import LAPTOP
 
 @click.command()
 @sweeps_argument()
-@sweep_scale_option
+@sweep_scale_options
 @where_option
 @click.option("--format", type=click.Choice(["markdown", "latex"]), default="markdown", show_default=True)
 @click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="File to write.  [default: print it]")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from orch.cli._options import store_option, sweep_scale_option, where_option
+from orch.cli._options import store_option, sweep_scale_options, where_option
 from orch.cli._sweeps import say_note, sweeps_argument
 from orch.core.counted import counted
 from orch.sweeps.scales import LAPTOP
@@ -14,7 +14,7 @@ from orch.sweeps.scales import LAPTOP
 @click.argument("target", metavar="TARGET")
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 @sweeps_argument()
-@sweep_scale_option
+@sweep_scale_options
 @where_option
 @store_option
 def export(
