@@ -112,11 +112,24 @@ def add_lines(axes: "Axes", lines: Sequence[Line], every: int = 1, band: bool = 
 
     Where lines coincide their markers take turns, so that none hides another and none is moved.
     """
+    for line, colour in shared_bands(lines) if band else ():
+        filled: dict[str, Any] = {"color": colour, "alpha": 0.16, "linewidth": 0}
+        axes.fill_between(line.x, line.low, line.high, **filled)
     for position, line in enumerate(lines):
-        if band and (line.high > line.low).any():
-            filled: dict[str, Any] = {"color": line.look.colour, "alpha": 0.16, "linewidth": 0}
-            axes.fill_between(line.x, line.low, line.high, **filled)
         axes.plot(line.x, line.mean, markevery=marked_places(position, lines, every), **line.look.line_settings)
+
+
+def shared_bands(lines: Sequence[Line]) -> list[tuple[Line, str]]:
+    """Return a line for each band of a panel, with the colour of the band.
+
+    A band that several lines share is drawn once, in grey: on top of each other they would look like a darker, surer
+    one.
+    """
+    bands: dict[bytes, list[Line]] = {}
+    for line in lines:
+        if (line.high > line.low).any():
+            bands.setdefault(np.stack([line.x, line.low, line.high]).tobytes(), []).append(line)
+    return [(same[0], same[0].look.colour if len(same) == 1 else SOFT) for same in bands.values()]
 
 
 def marked_places(position: int, lines: Sequence[Line], every: int = 1) -> list[int]:

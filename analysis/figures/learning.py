@@ -141,7 +141,7 @@ def _drawings(board: Board, sweep: str) -> Iterator[Drawing]:
 FIGURE = ReportFigure(
     drawings=_drawings,
     except_sweeps=frozenset(
-        {"additive", "angles", "data-efficiency", "dihedral", "factors", "frozen-parity", "param-matched"}
+        {"additive", "angles", "atlas", "data-efficiency", "dihedral", "factors", "frozen-parity", "param-matched"}
     ),
     place=4,
 )

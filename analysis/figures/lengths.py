@@ -7,7 +7,7 @@ from orch.analysis.aggregate import where_chosen
 from orch.analysis.board import Board
 from orch.analysis.figures.figure import Drawing, NothingToDraw, ReportFigure
 from orch.analysis.figures.line import Line, lines_by_task, make_line
-from orch.analysis.figures.line_sheet import LineSheet, SheetRow, by_heading, legend_of
+from orch.analysis.figures.line_sheet import LineSheet, Metric, SheetRow, by_heading, legend_of
 from orch.analysis.figures.plotted_cell import PlottedCell, cells_to_plot
 from orch.analysis.figures.sheet import column_names, draw_sheet, families, row_label, sheet_drawing, task_title
 from orch.sweeps.measured import accuracies_by_length
@@ -35,7 +35,9 @@ def lines(cells: Iterable[PlottedCell]) -> list[Line]:
     return found
 
 
-def sheet_of(lines: Sequence[Line], title: str, longest_trained: int = 10) -> LineSheet:
+def sheet_of(
+    lines: Sequence[Line], title: str, longest_trained: int = 10, metric: Metric = Metric.ACCURACY
+) -> LineSheet:
     """Lay out the lines of one task: a row for each family of models."""
     rows, columns = families(lines), column_names(lines)
     tested = sorted({length for each in lines for length in each.x})
@@ -44,7 +46,12 @@ def sheet_of(lines: Sequence[Line], title: str, longest_trained: int = 10) -> Li
         x_label="Number of inputs",
         columns=columns,
         rows=[
-            SheetRow(label=row_label(family, len(rows)), panels=by_heading(row, columns), legend=legend_of(row))
+            SheetRow(
+                label=row_label(family, len(rows)),
+                panels=by_heading(row, columns),
+                legend=legend_of(row),
+                metric=metric,
+            )
             for family, row in rows
         ],
         limits=(0.65 * tested[0], 1.6 * tested[-1]),
@@ -72,6 +79,6 @@ def _drawings(board: Board, sweep: str) -> Iterator[Drawing]:
 
 FIGURE = ReportFigure(
     drawings=_drawings,
-    except_sweeps=frozenset({"additive", "angles", "data-efficiency", "factors", "frozen-parity"}),
+    except_sweeps=frozenset({"additive", "angles", "atlas", "data-efficiency", "factors", "frozen-parity"}),
     place=3,
 )

@@ -16,6 +16,8 @@ class Metric(enum.StrEnum):
 
     ACCURACY = "accuracy"
     """From chance, 0, to perfect, 1."""
+    SHARE = "share of seeds"
+    """From none, 0, to all, 1."""
     LOSS = "loss"
     """Logarithmic."""
 

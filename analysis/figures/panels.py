@@ -11,7 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import escape
 
-from orch.analysis.figures.axes import accuracy_limits, labels_that_fit, loss_limits, loss_ticks, marked_places
+from orch.analysis.figures.axes import (
+    accuracy_limits,
+    labels_that_fit,
+    loss_limits,
+    loss_ticks,
+    marked_places,
+    shared_bands,
+)
 from orch.analysis.figures.line import Array, Line
 from orch.analysis.figures.line_sheet import LineSheet, Metric, SheetRow
 from orch.analysis.figures.marker_shapes import SHAPES
@@ -92,7 +99,7 @@ class _Frame:
     @classmethod
     def of(cls, sheet: LineSheet, metric: Metric) -> "_Frame":
         """Return the axes that all panels of a metric share."""
-        if metric is Metric.ACCURACY:
+        if metric is not Metric.LOSS:
             return cls(sheet, metric, accuracy_limits(sheet.lines(metric)), _ACCURACY_TICKS)
         least, most = map(math.log, loss_limits(*sheet.loss_range))
         return cls(sheet, metric, (least, most), loss_ticks(*sheet.loss_range))
@@ -117,7 +124,7 @@ class _Frame:
             (edge,) = self.across(np.array([min(self.sheet.shaded_to, self.sheet.limits[1])]))
             size = f'width="{edge - _LEFT:.0f}" height="{HEIGHT - _TOP - _BOTTOM}"'
             yield f'<rect x="{_LEFT}" y="{_TOP}" {size} fill="{FAINT}" opacity=".6"/>'
-        accuracy = self.metric is Metric.ACCURACY
+        accuracy = self.metric is not Metric.LOSS
         for text, y in zip(self.ticks.values(), self.down(np.array([*self.ticks])), strict=True):
             look = f'stroke="{SOFT}" stroke-dasharray="4 3"' if accuracy and text == "0" else f'stroke="{FAINT}"'
             yield f'<path d="M{_LEFT} {y:.0f}H{WIDTH - _RIGHT}" stroke-width=".7" {look}/>'
@@ -131,19 +138,25 @@ class _Frame:
 
 def _panel(frame: _Frame, heading: str, lines: Sequence[Line], markers: Mapping[Look, str]) -> str:
     parts = [f'<text x="{_LEFT}" y="11" class="name">{escape(heading)}</text>', *frame.background()]
+    if frame.sheet.bands:
+        parts += [_band(frame, line, colour) for line, colour in shared_bands(lines)]
     for position, line in enumerate(lines):
         parts += _line(frame, line, marked_places(position, lines, frame.sheet.marker_every), markers[line.look])
     said = f"{heading}: {frame.metric} by {frame.sheet.x_label.lower()}"
     return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(said)}">{"".join(parts)}</svg>'
 
 
+def _band(frame: _Frame, line: Line, colour: str) -> str:
+    x = frame.across(line.x)
+    edge = np.concatenate([frame.down(line.high), frame.down(line.low)[::-1]])
+    outline = path(np.concatenate([x, x[::-1]]), edge)
+    fill = darkened(colour, LINE_CONTRAST)
+    return f'<path d="{outline}z" transform="scale({1 / _FINE})" fill="{fill}" opacity=".16"/>'
+
+
 def _line(frame: _Frame, line: Line, marked: Sequence[int], marker: str) -> Iterator[str]:
-    """Yield the band of a line, the line, and its markers, which are a path of their own."""
+    """Yield a line and its markers, which are a path of their own."""
     x, y = frame.across(line.x), frame.down(line.mean)
-    if frame.sheet.bands and (line.high > line.low).any():
-        edge = np.concatenate([frame.down(line.high), frame.down(line.low)[::-1]])
-        outline = path(np.concatenate([x, x[::-1]]), edge)
-        yield f'<path d="{outline}z" transform="scale({1 / _FINE})" fill="{line_colour(line.look)}" opacity=".16"/>'
     yield f'<g transform="scale({1 / _FINE})" class="line"><title>{escape(line.label)}</title>'
     yield f'<path d="{path(x, y)}" {_stroke(line.look)}/>'
     if len(marked):

@@ -91,7 +91,7 @@ def draw_sheet(lines: LineSheet) -> "Figure":
             if row.metric is Metric.LOSS:
                 loss_axis(axes, *lines.loss_range)
             else:
-                accuracy_axis(axes, lines.lines(Metric.ACCURACY))
+                accuracy_axis(axes, lines.lines(row.metric))
             if lines.shaded_to is not None:
                 axes.axvspan(0.1, lines.shaded_to, color=FAINT, alpha=0.6, linewidth=0, zorder=0)
             add_lines(axes, shown, every=lines.marker_every, band=lines.bands)

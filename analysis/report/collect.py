@@ -11,9 +11,9 @@ from typing import Any
 
 from orch.analysis.agreement import agreement
 from orch.analysis.board import Board, BoardCell
-from orch.analysis.claims import CLAIMS, DEMO, ClaimsAtScale, judge_board
+from orch.analysis.claims import ATLAS, CLAIMS, DEMO, ClaimsAtScale, judge_board
 from orch.analysis.comparison import Comparison, compare
-from orch.analysis.differing_settings import distinguish
+from orch.analysis.differing_settings import describe_settings, differing_settings
 from orch.analysis.published import OOD, SWEEPS_IN_ORDER, tables_of
 from orch.analysis.report.recorded import RecordedSweep, recorded_sweeps
 from orch.core.counted import counted
@@ -23,7 +23,7 @@ from orch.store import Store
 from orch.store.bundled import BUNDLED
 from orch.sweeps.catalogue import BUILT_IN, Catalogue, resolve
 from orch.sweeps.cell import Cell
-from orch.sweeps.experiments import demo
+from orch.sweeps.experiments import atlas, demo
 from orch.sweeps.protocols import DECIDED, options_of
 from orch.sweeps.recipe import RECIPE
 from orch.sweeps.registry import ALL, SWEEPS
@@ -228,12 +228,13 @@ def _not_recorded(store: Store, files: Mapping[str, str], board: Board) -> dict[
 
 
 def _claims(board: Board, sweeps: Collection[str]) -> list[ClaimsAtScale]:
-    """Judge the claims that these sweeps have results for. The demo's claims are judged at its own scale."""
+    """Judge the claims that these sweeps have results for. The demo and the atlas have scales of their own."""
     relevant = [claim for claim in CLAIMS if not claim.sweeps.isdisjoint(sweeps)]
     if board.scale.protocol is not None:
         return []  # the paper's claims are about the sweeps as they are
     found = [judge_board(board, relevant)] if relevant and not board.scale.sparse else []
-    return [*found, judge_board(board.at(demo.SMALL))] if DEMO in sweeps else found
+    own = {DEMO: demo.SMALL, ATLAS: atlas.SMALL}
+    return [*found, *(judge_board(board.at(scale)) for name, scale in own.items() if name in sweeps)]
 
 
 def _most_common_scale(store: Store) -> str:
@@ -266,10 +267,26 @@ def _place(sweep: str) -> int:
 
 def _sweep_result(name: str, board: Board) -> SweepResult:
     found = board.cells(name)
-    settings = distinguish([_group_and_settings(each.cell) for each in found])
-    cells = list(map(CellResult, found, settings))
+    cells = list(map(CellResult, found, _distinguished([each.cell for each in found])))
     sweep = board.catalogue.sweeps[name]
     return SweepResult(name, sweep.title, sweep.reproduces, cells)
+
+
+def _distinguished(cells: Sequence[Cell]) -> list[str]:
+    """Describe each cell by the settings in which it differs from others of its model.
+
+    On one task all settings count. Between tasks those of the model do, so that a name in the table is one model; only
+    its width may depend on the task.
+    """
+    grouped = [_group_and_settings(cell) for cell in cells]
+    on_task = differing_settings(grouped)
+    models = [(cell.example.model.name, cell.variant) for cell in cells]
+    of_model = differing_settings(zip(models, (to_dict(cell.example.model) for cell in cells), strict=True))
+    texts = []
+    for model, (group, settings) in zip(models, grouped, strict=True):
+        names = {*on_task[group], *of_model[model]} - ({"width"} - {*on_task[group]})
+        texts.append(describe_settings(settings, [name for name in settings if name in names]))
+    return texts
 
 
 def _group_and_settings(cell: Cell) -> tuple[Hashable, dict[str, Any]]:

@@ -10,7 +10,8 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from orch.analysis.agreement import agreement
-from orch.analysis.claims import ClaimsAtScale, Verdict, evidence_text, verdict_text
+from orch.analysis.atlas import SWEEP, Atlas, read_atlas
+from orch.analysis.claims import ATLAS, ClaimsAtScale, Verdict, evidence_text, sureness_text, verdict_text
 from orch.analysis.claims.condition import FAILED
 from orch.analysis.comparison import Comparison
 from orch.analysis.figures import Drawing, Gallery, svg_element
@@ -23,6 +24,7 @@ from orch.analysis.tables import render, stylesheet
 from orch.analysis.views import tally_table
 from orch.core.counted import counted
 from orch.running.progress import duration
+from orch.sweeps.experiments.atlas import short_title
 from orch.sweeps.selection import LEARNED
 
 MOST_IDS = 12
@@ -85,6 +87,8 @@ def _fill(template: str, **values: Any) -> Markup:
 
 def _sections(report: StudyReport, gallery: Gallery) -> Iterator[PageSection]:
     """Yield the results that answer the paper's question, then its claims, then the other results and their origin."""
+    if any(sweep.name == SWEEP for sweep in report.sweeps):
+        yield PageSection("atlas", "Theory and measurement", _atlas(read_atlas(report.board), gallery))
 
     def paper_tables(sweep: SweepResult) -> list[Markup]:
         names = report.published_tables(sweep.name)
@@ -101,6 +105,7 @@ def _sections(report: StudyReport, gallery: Gallery) -> Iterator[PageSection]:
         "sweeps",
         sweeps=report.sweeps,
         gallery=gallery,
+        atlas=SWEEP,  # its figure has a section of its own
         paper_tables=paper_tables,
         own_table=own_table,
         numbers=NUMBERS,
@@ -114,7 +119,8 @@ def _sections(report: StudyReport, gallery: Gallery) -> Iterator[PageSection]:
     elif report.sweeps:
         yield PageSection("results", "Results by sweep", results)
     if report.claims:
-        yield PageSection("claims", "The paper's claims", _claims(report.claims))
+        of_field = any(each.scale == ATLAS for each in report.claims)
+        yield PageSection("claims", "Claims" if of_field else "The paper's claims", _claims(report.claims))
     if report.comparisons:
         title = "How far the published numbers are met"
         yield PageSection("numbers", title, reproduction_section(report.comparisons))
@@ -137,7 +143,29 @@ def _claims(claims: Sequence[ClaimsAtScale]) -> Markup:
         marks=VERDICT_MARKS,
         verdict_text=verdict_text,
         evidence_text=evidence_text,
+        sureness_text=sureness_text,
     )
+
+
+def _atlas(atlas: Atlas, gallery: Gallery) -> Markup:
+    drawings = [drawing for drawing in gallery.drawings if drawing.sweep == SWEEP]
+    return _fill("atlas", atlas=atlas, drawings=drawings, rows=_disagreements(atlas))
+
+
+def _disagreements(atlas: Atlas) -> list[list[str]]:
+    """Return a row for every tile where theory and measurement disagree, with its evidence."""
+    return [
+        [
+            tile.model,
+            short_title(tile.task),
+            f"{tile.prediction.verdict}: {tile.prediction.reason} ({tile.prediction.citation})",
+            f"{tile.num_learned} of {tile.num_finished}",
+            ", ".join(f"{length}: {accuracy:.2f}" for length, accuracy in tile.by_length.items()),
+            tile.remark,
+            ", ".join(f"{trial_id} {accuracy:.2f}" for trial_id, accuracy in tile.accuracies.items()),
+        ]
+        for tile in atlas.disagreements
+    ]
 
 
 def _facts(report: StudyReport) -> Iterator[tuple[str, str]]:

@@ -8,6 +8,7 @@ from orch.models.kernel import COMPILED, PLAIN
 from orch.models.look import DASHED, Look
 from orch.models.residual.config import ResidualConfig
 from orch.models.step_costs import Launches
+from orch.tasks.algebra import Family, Transitions
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,6 +37,12 @@ class DeltaConfig(ResidualConfig):
     def summary(self) -> str:
         layers = f"{self.layers} layer{'s' * (self.layers != 1)}"
         return f"{layers}, eigenvalues in [{'-1' if self.negative_eigenvalues else '0'}, 1]"
+
+    @property
+    def transitions(self) -> Transitions:
+        if self.negative_eigenvalues:
+            return Transitions(Family.REFLECTIONS, self.layers, self.num_writes)
+        return Transitions(Family.POSITIVE_REFLECTIONS, self.layers)
 
     def mixer_shapes(self) -> dict[str, Shape]:
         H, G = self.width, (1 + 2 * self.num_writes) * self.width

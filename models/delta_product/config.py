@@ -19,7 +19,12 @@ class Config(DeltaConfig):
     places_kernel = COMPILED
     about = "delta rule: a product of several Householder reflections a token"
     title = "DeltaProduct"
-    variant_titles = {"negative": "DeltaProduct [-1, 1]"}
+    variant_titles = {
+        "negative": "DeltaProduct [-1, 1]",
+        "2 negative": "DeltaProduct of 2 [-1, 1]",
+        "4 negative": "DeltaProduct of 4 [-1, 1]",
+        "": "DeltaProduct of {}",
+    }
     looks = {"negative": Look("#3B1259", "P"), "": Look("#9A86AE", "P", DASHED, filled=False)}
     arrays_kept, arrays_evaluated, arrays_moved = 20, 17, (364, 654)
     launches = {PLAIN: Launches(66, per_layer=224)}

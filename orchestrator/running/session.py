@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Self
@@ -105,6 +106,9 @@ class Session:
 
     def should_stop(self) -> bool:
         return bool(self._stopped)
+
+    def arrange(self, queue: deque[Unit]) -> None:
+        """Leave the units in the order in which they wait."""
 
     def tick(self, running: Sequence[Unit], num_waiting: int) -> None:
         """Stop the run when its time is up, write the log and show the progress."""
