@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 COLUMNS = ("trial_id", "step", "validation_loss", "validation_accuracy")
 """Columns needed from the table of curves."""
 
-_MOST_POINTS = 60
+_MOST_POINTS = 40
 """Most points of a line; readers could not distinguish more."""
 _MARKER_EVERY = 20
 _LEAST_LOSS = 1e-8

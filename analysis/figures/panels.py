@@ -5,6 +5,7 @@ a white page; the page's styles invert them for readers who prefer a dark one.
 """
 
 import math
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -29,7 +30,7 @@ from orch.models.look import Look
 WIDTH, HEIGHT = 190, 132
 """Size of a panel, in units that are about a pixel on a phone."""
 _LEFT, _RIGHT, _TOP, _BOTTOM = 30, 4, 17, 17
-_FINE = 4
+_FINE = 2
 """Steps in a unit to which lines are rounded, because a page of many lines must stay small."""
 _MARKER = _FINE * 9
 """Size of a marker, in these steps."""
@@ -43,7 +44,8 @@ _ACCURACY_TICKS = {0.0: "0", 0.5: "0.5", 1.0: "1"}
 def render_panels(sheet: LineSheet, name: str) -> str:
     """Write a sheet as HTML; `name` makes its ids differ from those of other sheets."""
     shown = [look for row in sheet.rows for panel in row.panels for look in (line.look for line in panel)]
-    markers = {look: f"{name}-{place}" for place, look in enumerate(dict.fromkeys(shown))}
+    short = f"k{zlib.crc32(name.encode()):x}"
+    markers = {look: f"{short}-{place}" for place, look in enumerate(dict.fromkeys(shown))}
     defined = "".join(_marker(look, marker) for look, marker in markers.items())
     rows = "".join(_row(sheet, row, markers) for row in sheet.rows)
     return f'<div class="sheet"><svg class="markers" aria-hidden="true"><defs>{defined}</defs></svg>{rows}</div>'
@@ -75,8 +77,8 @@ def _row(sheet: LineSheet, row: SheetRow, markers: Mapping[Look, str]) -> str:
 
 
 def _legend_item(label: str, look: Look, marker: str) -> str:
-    sample = f'<path class="line" d="M4 24H60H116" style="marker-mid:url(#{escape(marker)})" {_stroke(look)}/>'
-    return f'<li><svg viewBox="0 0 120 48" aria-hidden="true">{sample}</svg>{escape(label)}</li>'
+    sample = f'<path class="line" d="M2 12H30H58" style="marker-mid:url(#{escape(marker)})" {_stroke(look)}/>'
+    return f'<li><svg viewBox="0 0 60 24" aria-hidden="true">{sample}</svg>{escape(label)}</li>'
 
 
 def _stroke(look: Look) -> str:
@@ -138,10 +140,12 @@ class _Frame:
 
 def _panel(frame: _Frame, heading: str, lines: Sequence[Line], markers: Mapping[Look, str]) -> str:
     parts = [f'<text x="{_LEFT}" y="11" class="name">{escape(heading)}</text>', *frame.background()]
+    parts.append(f'<g transform="scale({1 / _FINE})" class="line">')
     if frame.sheet.bands:
         parts += [_band(frame, line, colour) for line, colour in shared_bands(lines)]
     for position, line in enumerate(lines):
         parts += _line(frame, line, marked_places(position, lines, frame.sheet.marker_every), markers[line.look])
+    parts.append("</g>")
     said = f"{heading}: {frame.metric} by {frame.sheet.x_label.lower()}"
     return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(said)}">{"".join(parts)}</svg>'
 
@@ -151,13 +155,13 @@ def _band(frame: _Frame, line: Line, colour: str) -> str:
     edge = np.concatenate([frame.down(line.high), frame.down(line.low)[::-1]])
     outline = path(np.concatenate([x, x[::-1]]), edge)
     fill = darkened(colour, LINE_CONTRAST)
-    return f'<path d="{outline}z" transform="scale({1 / _FINE})" fill="{fill}" opacity=".16"/>'
+    return f'<path d="{outline}z" fill="{fill}" opacity=".16"/>'
 
 
 def _line(frame: _Frame, line: Line, marked: Sequence[int], marker: str) -> Iterator[str]:
     """Yield a line and its markers, which are a path of their own."""
     x, y = frame.across(line.x), frame.down(line.mean)
-    yield f'<g transform="scale({1 / _FINE})" class="line"><title>{escape(line.label)}</title>'
+    yield f"<g><title>{escape(line.label)}</title>"
     yield f'<path d="{path(x, y)}" {_stroke(line.look)}/>'
     if len(marked):
         yield f'<path d="{path(x[marked], y[marked])}" style="marker:url(#{escape(marker)})"/>'
@@ -168,7 +172,7 @@ def path(x: Array, y: Array) -> str:
     """Return a path through points, as whole steps from one to the next.
 
     >>> path(np.array([10.0, 20.0, 30.1]), np.array([5.0, 2.5, 2.5]))
-    'm40 20 40-10 40 0'
+    'm20 10 20-5 20 0'
     """
     corners = np.rint(_FINE * np.stack([x, y])).astype(int)
     steps = np.diff(corners, axis=1, prepend=0).T

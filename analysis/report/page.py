@@ -18,7 +18,7 @@ from orch.analysis.figures import Drawing, Gallery, svg_element
 from orch.analysis.html_templates import open_templates
 from orch.analysis.published import OOD, VALIDATION
 from orch.analysis.report.collect import Origin, StudyReport, SweepResult
-from orch.analysis.report.sweep_table import NUMBERS, SweepTable, cell_row, sweep_table
+from orch.analysis.report.sweep_table import HEADINGS, NUMBERS, SweepTable, cell_row, sweep_table
 from orch.analysis.reproduction import Reproduction, reproduction
 from orch.analysis.tables import render, stylesheet
 from orch.analysis.views import tally_table
@@ -33,6 +33,10 @@ MOST_IDS = 12
 
 LEAD, FIRST_FIGURE = "main", "hierarchy"
 """The sweep and the figure that a page with the paper's main table begins with."""
+
+
+BEST_TRIAL_HEADINGS = ("model", "task", "settings", "seeds that learn", "mean ± sd", "best", "best trial")
+"""Columns of the table of every number: some of those of a sweep's table, and the trial."""
 
 
 class PageSection(NamedTuple):
@@ -130,7 +134,7 @@ def _sections(report: StudyReport, gallery: Gallery) -> Iterator[PageSection]:
     yield PageSection("failures", "Failures", failures)
     rows = [_origin_row(origin) for origin in report.origins]
     yield PageSection("provenance", "What it ran on", _fill("provenance", rows=rows))
-    reproduce = _fill("reproduce", report=report, best_trial_rows=_best_trial_rows)
+    reproduce = _fill("reproduce", report=report, best_trial_rows=_best_trial_rows, headers=BEST_TRIAL_HEADINGS)
     yield PageSection("reproduce", "Every number and how to get it again", reproduce)
 
 
@@ -188,8 +192,13 @@ def _tally_rows(found: Reproduction) -> list[list[str]]:
 
 
 def _best_trial_rows(sweep: SweepResult) -> list[list[str]]:
+    """Return the columns of `BEST_TRIAL_HEADINGS` for each cell with results."""
+    shown = BEST_TRIAL_HEADINGS[:-1]
     return [
-        [*cell_row(each)[:6], scores[OOD].best_trial or ""]
+        [
+            *(text for name, text in zip(HEADINGS, cell_row(each), strict=True) if name in shown),
+            scores[OOD].best_trial or "",
+        ]
         for each in sweep.cells
         if (scores := each.joined.summary.scores) is not None
     ]

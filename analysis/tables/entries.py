@@ -7,6 +7,7 @@ from typing import NamedTuple
 from orch.analysis.aggregate import METRICS, CellStatus, Score, where_chosen
 from orch.analysis.agreement import is_beyond
 from orch.analysis.comparison import Comparison
+from orch.analysis.published import OOD
 from orch.analysis.statistics import BEST_OF
 from orch.core.counted import counted
 from orch.sweeps.measured import measured
@@ -141,7 +142,7 @@ def _tooltip(comparison: Comparison) -> str:
             sentences.append(f"Mean {score.mean:.3f}{spread}, {seeds} at {rate}.")
         if score.learned is not None:
             sentences.append(f"Seeds that learn: {score.learned}.")
-        if summary.failing is not None:
+        if summary.failing is not None and summary.failing.num and comparison.published.split == OOD:
             sentences.append(f"Perfect at trained lengths, then failing at the test length: {summary.failing}.")
         sentences.append(f"Trials by rate: {_trials(comparison)}.")
     published = f"Published {decimals(comparison.published.accuracy)}"
