@@ -15,6 +15,8 @@ MOST_SEARCHED = 120
 """Groups with more elements are not searched for subgroups, on whose cosets they would act."""
 ROTATIONS_OF_SPACE = (12, 24)
 """Orders at which a group without a centre is that of the tetrahedron (A4) or the cube (S4)."""
+QUATERNIONS = 8
+"""Order of the only group with one element of order 2 that does not commute and has so few elements."""
 DODECAHEDRON = 60
 """Order of A5, the only group of its order that is not solvable."""
 
@@ -44,6 +46,8 @@ def find_space(inputs: Sequence[Transformation], group: Generated, is_solvable: 
     of_solid = len(elements) in ROTATIONS_OF_SPACE and len(centre) == 1
     if of_solid or (len(elements) == DODECAHEDRON and not is_solvable):
         found.append(Space(3, 2))
+    elif len(elements) == QUATERNIONS and sum(order == 2 for order in orders.values()) == 1 and len(centre) == 2:
+        found.append(Space(4, 4))  # they multiply each other, in four dimensions
     if len(elements) <= MOST_SEARCHED:
         found.append(_on_cosets(inputs, elements))
     return min(found, key=lambda each: (each.num_reflections, each.dimension))
