@@ -63,6 +63,13 @@ TABLES: dict[str, PublishedTable] = {
 }
 
 
+SWEEPS_IN_ORDER = (
+    *("main", "data-efficiency", "additive", "frozen-parity", "angles"),
+    *("param-matched", "dihedral", "factors"),
+)
+"""Sweeps of the paper in the order in which it reports them, the second line in its appendix."""
+
+
 class Key(NamedTuple):
     """The model, task and settings of a number. A setting that a table leaves out is the same for all its numbers."""
 

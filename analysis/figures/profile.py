@@ -8,10 +8,11 @@ from orch.analysis.aggregate import where_chosen
 from orch.analysis.board import Board
 from orch.analysis.figures.figure import Drawing, ReportFigure
 from orch.analysis.figures.lengths import FIGURE as LENGTHS
-from orch.analysis.figures.lengths import draw
+from orch.analysis.figures.lengths import sheet_of
 from orch.analysis.figures.line import Line, lines_by_task
+from orch.analysis.figures.line_sheet import Metric
 from orch.analysis.figures.plotted_cell import PlottedCell, cells_to_plot
-from orch.analysis.figures.sheet import task_title
+from orch.analysis.figures.sheet import sheet_drawing, task_title
 from orch.analysis.statistics import length_profile
 from orch.sweeps.measured import accuracies_by_length
 from orch.sweeps.selection import LEARNED
@@ -46,8 +47,8 @@ def _drawings(board: Board, sweep: str) -> Iterator[Drawing]:
         title = task_title(TITLE, shown, sweep)
         chosen = where_chosen(cell.chosen_at for cell in of_task)
         caption = CAPTION.format(level=LEARNED, chosen=chosen, fewest=FEWEST_SEEDS)
-        figure = draw(shown, title, max(cell.trial.max_inputs for cell in of_task), "share of seeds")
-        yield Drawing(f"profile-{sweep}-{task}", title, caption, sweep, figure)
+        sheet = sheet_of(shown, title, max(cell.trial.max_inputs for cell in of_task), Metric.SHARE)
+        yield sheet_drawing(f"profile-{sweep}-{task}", sheet, caption, sweep)
 
 
 FIGURE = ReportFigure(drawings=_drawings, except_sweeps=LENGTHS.except_sweeps, place=4)

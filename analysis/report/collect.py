@@ -14,7 +14,7 @@ from orch.analysis.board import Board, BoardCell
 from orch.analysis.claims import ATLAS, CLAIMS, DEMO, ClaimsAtScale, judge_board
 from orch.analysis.comparison import Comparison, compare
 from orch.analysis.differing_settings import describe_settings, differing_settings
-from orch.analysis.published import OOD, tables_of
+from orch.analysis.published import OOD, SWEEPS_IN_ORDER, tables_of
 from orch.analysis.report.recorded import RecordedSweep, recorded_sweeps
 from orch.core.counted import counted
 from orch.core.settings import to_dict
@@ -195,7 +195,8 @@ def collect(
     store.check_exists()
     board = Board.read(store, find_scale(scale or _most_common_scale(store)), catalogue)
     recorded = [] if sweeps else recorded_sweeps(store, board.failed, scale)
-    names = resolve(sweeps, catalogue) if sweeps else _sweeps_of_store(store, board, alone=not recorded)
+    chosen = resolve(sweeps, catalogue) if sweeps else _sweeps_of_store(store, board, alone=not recorded)
+    names = sorted(chosen, key=_place)
     found = [_sweep_result(name, board) for name in names]
     trial_ids = {trial_id for sweep in found for each in sweep.cells for trial_id in each.joined.cell.trial_ids}
     trial_ids |= {trial_id for each in recorded for trial_id in each.trial_ids}
@@ -252,9 +253,16 @@ def _sweeps_of_store(store: Store, board: Board, alone: bool) -> list[str]:
     If there is no record of any, and nothing else to report (`alone`), these are all sweeps that have results.
     """
     asked = [values["sweeps"] for values in recordings(store) if values["scale"] == board.scale.name]
-    run = sorted(resolve(name for names in asked for name in names if name == ALL or name in SWEEPS))
+    run = resolve(name for names in asked for name in names if name == ALL or name in SWEEPS)
     names = run or (resolve([ALL]) if alone else [])
     return [name for name in names if any(each.finished for each in board.cells(name))] or names
+
+
+def _place(sweep: str) -> int:
+    """Return the place of a sweep in a report: users' own first, then the paper's in its order, then ours."""
+    if sweep in SWEEPS_IN_ORDER:
+        return SWEEPS_IN_ORDER.index(sweep)
+    return len(SWEEPS_IN_ORDER) if sweep in SWEEPS else -1
 
 
 def _sweep_result(name: str, board: Board) -> SweepResult:

@@ -4,11 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from orch.analysis.aggregate import CellStatus, Score, where_chosen
+from orch.analysis.aggregate import METRICS, CellStatus, Score, where_chosen
 from orch.analysis.agreement import is_beyond
 from orch.analysis.comparison import Comparison
+from orch.analysis.published import OOD
 from orch.analysis.statistics import BEST_OF
 from orch.core.counted import counted
+from orch.sweeps.measured import measured
 
 PARTIAL, DIVERGED, SOME_FAILED, TWICE, MISSING, FAILED, NOT_PLANNED = "*†‡§?×–"
 LEGEND = {
@@ -140,14 +142,24 @@ def _tooltip(comparison: Comparison) -> str:
             sentences.append(f"Mean {score.mean:.3f}{spread}, {seeds} at {rate}.")
         if score.learned is not None:
             sentences.append(f"Seeds that learn: {score.learned}.")
-        if summary.failing is not None:
+        if summary.failing is not None and summary.failing.num and comparison.published.split == OOD:
             sentences.append(f"Perfect at trained lengths, then failing at the test length: {summary.failing}.")
+        sentences.append(f"Trials by rate: {_trials(comparison)}.")
     published = f"Published {decimals(comparison.published.accuracy)}"
     places = [f"{decimals(number.accuracy)} in {number.table}" for number in comparison.also]
     sentences.append(f"{published}; also {', '.join(places)}." if places else f"{published}.")
     if summary.remark:
         sentences.append(summary.remark[0].upper() + summary.remark[1:] + ".")
     return " ".join(sentences)
+
+
+def _trials(comparison: Comparison) -> str:
+    """Return the accuracy of every finished trial, the best first at each learning rate."""
+    scores: dict[float, list[str]] = {}
+    for row in comparison.finished:
+        value = measured(row, METRICS[comparison.published.split])
+        scores.setdefault(row["learning_rate"], []).append(MISSING if value is None else decimals(value))
+    return "; ".join(f"{rate_text(rate)}: {', '.join(scores[rate])}" for rate in sorted(scores, reverse=True))
 
 
 def decimals(value: float) -> str:

@@ -230,7 +230,7 @@ class _Session(Session):
                 self._plans = again
                 attempted |= self._order.attempted(todo)
                 todo = {key: planned for key, planned in _to_do(again).items() if key not in attempted}
-                if not todo or not units:
+                if not todo or (self._order.leaves_out and not units):
                     break
         return self.summary(self._stopped)
 

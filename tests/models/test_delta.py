@@ -171,6 +171,21 @@ def test_the_compiled_kernel_has_the_losses_and_gradients_of_its_plain_twin(vari
         assert worst <= 5e-5 * gradient.abs().max().item() + 1e-7, f"{name} differs by {worst}"
 
 
+@every_variant
+def test_a_compiled_step_of_a_pack_has_the_bits_of_each_trial_alone(variant):
+    network = network_of(variant, num_trials=3)
+    tokens, _, target = batch(num_trials=3, num_samples=21)
+    network.kernel = COMPILED_2
+    loss, gradients = network.compiled_gradients(tokens, target)
+    for trial in range(3):
+        alone = type(network)(network.config, network.vocabulary, [network.member(trial)])
+        alone.kernel = COMPILED_2
+        own_loss, own = alone.compiled_gradients(tokens[trial : trial + 1], target[trial : trial + 1])
+        assert torch.equal(own_loss[0], loss[trial])
+        for name in network.names:
+            assert torch.equal(own[name][0], gradients[name][trial]), name
+
+
 def test_long_sequences_are_left_to_the_chunked_form():
     network = network_of("Gated DeltaProduct")
     sampler = Sampler(TASK)
