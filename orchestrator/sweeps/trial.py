@@ -78,6 +78,11 @@ class Trial:
         variant = f" ({self.model.summary})" if self.model.summary else ""
         return f"{self.model.name}{variant} on {self.task.name} {self.task.summary}".rstrip()
 
+    @property
+    def label_in_cell(self) -> str:
+        """The label with what distinguishes a trial from the others of its cell."""
+        return f"{self.label}, rate {self.learning_rate:g}, seed {self.init_seed}"
+
     def stackable(self) -> "Trial":
         """Return this trial without learning rate and seeds: trials that are then equal have the same shapes."""
         return dataclasses.replace(self, learning_rate=1.0, init_seed=0, data_seed=0)
