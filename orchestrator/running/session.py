@@ -139,7 +139,7 @@ class Session:
 
 def _in_training(units: Sequence[Unit]) -> list[dict[str, Any]]:
     """Return the trials in training, with their labels, as plain values for the driver's file."""
-    found = []
+    found: list[dict[str, Any]] = []
     for unit in units:
         trials = {trial.id: trial for trial in unit.open_trials}
         for each in unit.running:

@@ -1,0 +1,52 @@
+"""`orch serve`: a live page about a store."""
+
+import os
+
+import click
+
+from orch.cli._options import store_option
+
+NICENESS = 10
+"""The page gives way to trials that train on the same machine."""
+
+price_option = click.option(
+    "--price",
+    metavar="DOLLARS|FILE",
+    help="What the machines cost, for the money left: dollars per hour for all of them, or their launcher file, such as"
+    " cluster/a100.yaml.",
+)
+
+
+@click.command()
+@store_option
+@click.option("--port", type=click.IntRange(0, 65535), default=8470, show_default=True, help="0: any free port.")
+@price_option
+@click.option("--open", "open_browser", is_flag=True, help="Open the page in a browser.")
+def serve(store: str, port: int, price: str | None, open_browser: bool) -> None:
+    """Serve a live page: progress, curves, tiles, claims, failures, SQL.
+
+    It reads only the store, so it works beside a running sweep, after it, and on a bucket. It is read-only, listens on
+    this machine only, and costs a running sweep next to nothing. To see the page of another machine, forward its port:
+    ssh -L 8470:127.0.0.1:8470 HOST. Ctrl-C ends it.
+
+    \b
+    Example: orch serve --store runs
+    """
+    from orch.serving.money import read_price
+    from orch.serving.overview import OverviewReader
+    from orch.serving.routes import Routes
+    from orch.serving.server import PageServer
+    from orch.store import Store
+
+    reader = OverviewReader(Store.open(store).check_exists(), None if price is None else read_price(price))
+    server = PageServer(Routes(reader), port)
+    os.nice(NICENESS)
+    click.echo(f"{server.address} shows {reader.store.location} (Ctrl-C ends it)", err=True)
+    if open_browser:
+        click.launch(server.address)
+    try:
+        server.serve_forever()
+    except KeyboardInterrupt:
+        click.echo("ended", err=True)
+    finally:
+        server.server_close()
