@@ -38,10 +38,12 @@ def serve(store: str, port: int, price: str | None, open_browser: bool) -> None:
     from orch.serving.server import PageServer
     from orch.store import Store
 
-    reader = OverviewReader(Store.open(store).check_exists(), None if price is None else read_price(price))
+    reader = OverviewReader(Store.open(store), None if price is None else read_price(price))
     server = PageServer(Routes(reader), port)
     os.nice(NICENESS)
     click.echo(f"{server.address} shows {reader.store.location} (Ctrl-C ends it)", err=True)
+    if not reader.store.exists():
+        click.echo(f"{reader.store.location} has no results yet: the page fills when a sweep writes to it", err=True)
     if open_browser:
         click.launch(server.address)
     try:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from orch.sweeps.selection import LEARNED
 
@@ -49,7 +49,7 @@ class Scale:
 def sparkline(points: Sequence[tuple[float, float | None, float | None]], steps: float) -> Markup:
     """Draw the accuracy and, more faintly, the loss of a running trial, on an axis of all steps that it may take.
 
-    `points` have a step, a loss and an accuracy. The line at the top third is the accuracy that counts as learned.
+    `points` have a step, a loss and an accuracy. The dashed line is the accuracy that counts as learned.
     """
     width, height = 240.0, 56.0
     across = Scale(0, max(steps, 1), 2, width - 2)
@@ -65,9 +65,10 @@ def sparkline(points: Sequence[tuple[float, float | None, float | None]], steps:
         Markup('<path class="line c0" d="{}"/>').format(_path(accuracies)),
     ]
     if accuracies:
-        parts.append(Markup('<circle class="dot c0" cx="{}" cy="{}" r="2.5"/>').format(*accuracies[-1]))
+        # A line of no length is a dot that stays round when the drawing is stretched.
+        parts.append(Markup('<path class="line tip c0" d="M{:g} {:g}h0"/>').format(*accuracies[-1]))
     label = f"accuracy and loss by step, {len(points)} validations"
-    return _svg("spark", width, height, parts, label)
+    return _svg("spark", width, height, parts, label, stretched=True)
 
 
 def line_chart(
@@ -85,7 +86,7 @@ def line_chart(
     points = [point for line in series.values() for point in line]
     if not points:
         return Markup("")
-    width, height, left, bottom, right, top = 640.0, 260.0, 52.0, 40.0, 12.0, 12.0
+    width, height, left, bottom, right, top = 640.0, 260.0, 52.0, 40.0, 28.0, 12.0
     xs, ys = [x for x, _ in points], [y for _, y in points]
     across = Scale(*(x_range or (min(xs), max(xs))), left, width - right)
     up = Scale(*(y_range or (min(ys), max(ys))), height - bottom, top, logarithmic)
@@ -167,9 +168,12 @@ def _legend(series: Iterable[str]) -> Markup:
     return Markup('<ul class="legend">{}</ul>').format(Markup("").join(entries))
 
 
-def _svg(kind: str, width: float, height: float, parts: Iterable[Markup], label: str) -> Markup:
-    return Markup('<svg class="{}" viewBox="0 0 {:g} {:g}" role="img" aria-label="{}">{}</svg>').format(
-        kind, width, height, escape(label), Markup("").join(parts)
+def _svg(
+    kind: str, width: float, height: float, parts: Iterable[Markup], label: str, stretched: bool = False
+) -> Markup:
+    ratio = Markup(' preserveAspectRatio="none"') if stretched else ""
+    return Markup('<svg class="{}" viewBox="0 0 {:g} {:g}"{} role="img" aria-label="{}">{}</svg>').format(
+        kind, width, height, ratio, label, Markup("").join(parts)
     )
 
 

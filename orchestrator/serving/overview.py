@@ -4,10 +4,11 @@ The reader is incremental. Tables keep what they have read; results are joined a
 it together may take a twentieth of one core, so that a sweep on the same machine does not notice.
 """
 
+import secrets
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,7 +20,7 @@ from orch.analysis.board import Board
 from orch.analysis.cells import problem, variant
 from orch.analysis.claims import ClaimsAtScale, Verdict
 from orch.analysis.report.collect import most_common_scale, relevant_claims
-from orch.running.status import FailureGroup, StoreStatus, TrialOnWorker, read_failures, read_status
+from orch.running.status import FailureGroup, StoreStatus, SweepStatus, TrialOnWorker, read_failures, read_status
 from orch.serving.money import HourlyPrice, MoneyLeft
 from orch.serving.tiles import TileGrid, built_in_grid, recorded_grid
 from orch.store import Store
@@ -86,6 +87,25 @@ class Overview:
     turned: Mapping[tuple[str, str], Turned] = field(default_factory=dict)
     """Claims whose verdict has changed, by scale and id."""
     money: MoneyLeft | None = None
+    version: str = field(default="", compare=False)
+    """A name for what is shown here, which changes with it."""
+
+    @property
+    def sweeps(self) -> list[SweepStatus]:
+        """The sweeps: running ones first, then unfinished ones, then finished ones; outdated ones last."""
+        return sorted(
+            self.status.sweeps, key=lambda each: (each.outdated, not each.running, each.done == each.total, each.name)
+        )
+
+    @property
+    def active_sweeps(self) -> list[SweepStatus]:
+        """The sweeps that have running trials."""
+        return [each for each in self.sweeps if each.running]
+
+    @property
+    def num_left(self) -> int:
+        """Trials that are neither finished, failed nor running. Trials that several sweeps ask for count in each."""
+        return sum(each.to_do + each.waiting for each in self.status.sweeps if not each.outdated)
 
     @property
     def location(self) -> str:
@@ -136,12 +156,11 @@ class OverviewReader:
                 before = time.thread_time()
                 found = self._read()
                 if found != self._overview:
-                    self._overview = found
+                    self._overview = replace(found, version=secrets.token_hex(6))
                 self._due_at = time.monotonic() + max(self.seconds, (time.thread_time() - before) / SHARE)
             return self._overview
 
     def _read(self) -> Overview:
-        self.store.check_exists()
         status = read_status(self.store)
         failures = tuple(read_failures(self.store))
         results = self._read_results(failures)
@@ -197,10 +216,11 @@ def _join(store: Store, table: pa.Table, records: list[Mapping[str, Any]], faile
         by_scale[common] = [ALL]
     grids = list(_own_grids(records, finished, failed))
     claims = []
-    for scale, names in by_scale.items():
+    for scale, names in sorted(by_scale.items(), key=lambda each: each[0] != common):
         at_scale = board.at(SCALES[scale])
         sweeps = [name for name in resolve(names) if records or any(each.finished for each in at_scale.cells(name))]
-        grids += [built_in_grid(at_scale, sweep) for sweep in sweeps]
+        # The paper's main table comes first.
+        grids += [built_in_grid(at_scale, sweep) for sweep in sorted(sweeps, key=lambda name: name != "main")]
         claims += relevant_claims(at_scale, sweeps)
     return Results(finished, tuple(grids), tuple(claims), tuple(_newest(table)), common)
 

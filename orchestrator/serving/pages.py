@@ -3,6 +3,7 @@
 import functools
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib import resources
 from typing import Any
@@ -11,7 +12,7 @@ from urllib.parse import urlencode
 from jinja2 import Environment
 from markupsafe import Markup
 
-from orch.analysis.claims import evidence_text, verdict_text
+from orch.analysis.claims import Verdict, evidence_text, verdict_text
 from orch.analysis.html_templates import open_templates
 from orch.analysis.report.page import VERDICT_MARKS
 from orch.analysis.tables.colour import step_of
@@ -33,7 +34,7 @@ MOST_CARDS = 12
 MOST_IDS = 12
 TABLES = ("trials", "cells", "comparison", "attempts", "plan")
 """Views that have a page."""
-PARTS = ("facts", "sweeps", "running", "tiles", "claims", "failures", "newest")
+PARTS = ("facts", "running", "tiles", "claims", "failures", "newest", "sweeps")
 """The parts of the first page, each replaced when it changes."""
 
 
@@ -54,14 +55,34 @@ def icon() -> str:
     return resources.files(_PACKAGE).joinpath("static", "icon.svg").read_text()
 
 
-def overview_parts(overview: Overview) -> dict[str, str]:
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a page, which is replaced when it changes."""
+
+    html: str
+    children: Mapping[str, str] = field(default_factory=dict)
+    """Its inner parts by the id of their element. While these are the same ones, each is replaced by itself."""
+
+
+def overview_parts(overview: Overview) -> dict[str, Part]:
     """Render every part of the first page, by the id of its element."""
-    return {f"part-{name}": _fill(name, overview=overview) for name in PARTS}
+    grids = {
+        f"grid-{number}": _fill("grid", grid=grid, open=number == 0 or grid.num_running > 0)
+        for number, grid in enumerate(overview.grids)
+    }
+    published = any(tile.published is not None for grid in overview.grids for tile in grid.tiles.values())
+    return {
+        f"part-{name}": Part(
+            _fill(name, overview=overview, grids=grids, published=published), grids if name == "tiles" else {}
+        )
+        for name in PARTS
+    }
 
 
 def overview_page(overview: Overview) -> str:
     """Render the first page."""
-    return _page("overview", overview.location, "Overview", events="/", parts=overview_parts(overview))
+    parts = {name: part.html for name, part in overview_parts(overview).items()}
+    return _page("overview", overview.location, "Overview", events="/", version=overview.version, parts=parts)
 
 
 def trial_part(details: TrialDetails) -> str:
@@ -73,16 +94,16 @@ def trial_page(location: str, details: TrialDetails) -> str:
     """Render the page of a trial."""
     events = f"/trial/{details.trial_id}" if details.state != "finished" else ""
     part = Markup(trial_part(details))
-    return _page("trial", location, details.label, events=events, trial=details, progress=part)
+    return _page("trial", location, details.label, events=events, version="", trial=details, progress=part)
 
 
 def page(template: str, location: str, title: str, **values: Any) -> str:
     """Render a page that does not change by itself."""
-    return _page(template, location, title, events="", **values)
+    return _page(template, location, title, events="", version="", **values)
 
 
-def _page(template: str, location: str, title: str, events: str, **values: Any) -> str:
-    return _fill(template, location=location, title=title, events=events, tables=TABLES, **values)
+def _page(template: str, location: str, title: str, events: str, version: str, **values: Any) -> str:
+    return _fill(template, location=location, title=title, events=events, version=version, tables=TABLES, **values)
 
 
 @functools.cache
@@ -108,6 +129,7 @@ def _templates() -> Environment:
         "MOST_CARDS": MOST_CARDS,
         "MOST_IDS": MOST_IDS,
         "SCALES": SCALES,
+        "SUPPORTED": Verdict.SUPPORTED,
         "charts": charts,
         "curve_points": curve_points,
         "evidence_text": evidence_text,

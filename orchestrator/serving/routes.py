@@ -18,7 +18,7 @@ from orch.analysis.table_formats import write_csv
 from orch.core.errors import OrchError
 from orch.serving import pages
 from orch.serving.answer_chart import answer_chart
-from orch.serving.overview import OverviewReader
+from orch.serving.overview import Overview, OverviewReader
 from orch.serving.table_page import SHOWN, Selection, select, turn_to
 from orch.serving.trial_details import read_trial
 from orch.sweeps.scales import SCALES
@@ -119,7 +119,7 @@ class Routes:
         return given if given in SCALES else self._reader.read().results.scale
 
     def _table(self, view: str, query: Mapping[str, str]) -> Answer:
-        table = turn_to(self._study.view(view, self._scale(query)), Selection.read(query), SHOWN[view])
+        table = turn_to(self._study.view(view, self._scale(query)), Selection.read(query, view), SHOWN[view])
         text = pages.page("table", self._location, view.capitalize(), view=view, table=table, about=ABOUT[view])
         return _html(text)
 
@@ -143,46 +143,55 @@ class Routes:
             table = self._study.ask(query.get("sql", ""), self._scale(query), {}, DOWNLOAD_LIMITS)
         else:
             table = self._study.view(name, self._scale(query))
-        table = select(table, Selection.read(query))
+        table = select(table, Selection.read(query, name))
         if suffix == "parquet":
             return Answer(_parquet(table), "application/vnd.apache.parquet", file_name=f"{name}.parquet")
         text = io.StringIO()
         write_csv(table, text)
         return Answer(text.getvalue().encode(), "text/csv; charset=utf-8", file_name=f"{name}.csv")
 
-    def changes(self, page: str) -> Iterator[tuple[str, Any] | None]:
+    def changes(self, page: str, version: str = "") -> Iterator[tuple[str, Any] | None]:
         """Yield the parts of a page that have changed, as they change; None now and then while nothing does.
 
-        The first round sends every part, because the page may have been rendered a while ago.
+        The first round yields every part, unless the browser has the present `version` of the page.
         """
-        sent: dict[str, str] = {}
+        sent: dict[str, pages.Part] = {}
         spoke_at = time.monotonic()
-        seen: object = None
+        seen: Overview | None = None
+        yield None
         while True:
             try:
                 overview = self._reader.read()
-                parts = self._parts(page) if overview is not seen else {}
+                parts = self._parts(page, overview) if overview is not seen else {}
+                known = seen is None and overview.version == version
                 seen = overview
             except OrchError as error:
                 yield "problem", str(error)
-                parts, spoke_at = {}, time.monotonic()
-            for name, html in parts.items():
-                if sent.get(name) != html:
-                    sent[name] = html
+                parts, known, spoke_at = {}, False, time.monotonic()
+            for name, part in parts.items():
+                for place, html in () if known else _differences(name, sent.get(name), part):
                     spoke_at = time.monotonic()
-                    yield "part", {"id": name, "html": html}
+                    yield "part", {"id": place, "html": html}
+                sent[name] = part
             if time.monotonic() - spoke_at > QUIET_SECONDS:
                 spoke_at = time.monotonic()
                 yield None
             time.sleep(self._reader.seconds / 2)
 
-    def _parts(self, page: str) -> dict[str, str]:
-        overview = self._reader.read()
+    def _parts(self, page: str, overview: Overview) -> dict[str, pages.Part]:
         if page == "/":
             return pages.overview_parts(overview)
         if found := _TRIAL.fullmatch(page):
-            return {"part-trial": pages.trial_part(read_trial(self._reader.store, found[1], overview))}
+            return {"part-trial": pages.Part(pages.trial_part(read_trial(self._reader.store, found[1], overview)))}
         return {}
+
+
+def _differences(name: str, before: pages.Part | None, after: pages.Part) -> Iterator[tuple[str, str]]:
+    """Yield what to replace: the children that changed if they are the same ones as before, or the whole part."""
+    if before is not None and after.children and before.children.keys() == after.children.keys():
+        yield from (each for each in after.children.items() if before.children[each[0]] != each[1])
+    elif before is None or before.html != after.html:
+        yield name, after.html
 
 
 def _html(text: str, status: HTTPStatus = HTTPStatus.OK) -> Answer:

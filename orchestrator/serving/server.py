@@ -21,7 +21,6 @@ from orch.serving.routes import Answer, Routes
 LOOPBACK = "127.0.0.1"
 _NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
 IDLE_SECONDS = 60.0
-MOST_CONNECTIONS = 64
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self';"
     " connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -89,7 +88,7 @@ class _Handler(BaseHTTPRequestHandler):
         parts = urlsplit(self.path)
         path, query = unquote(parts.path), dict(parse_qsl(parts.query, max_num_fields=20))
         if path == "/events" and with_body:
-            self._stream(query.get("page", "/"))
+            self._stream(query.get("page", "/"), query.get("version", ""))
             return
         try:
             answer = routes.answer(path, query, from_elsewhere=self._from_elsewhere())
@@ -116,7 +115,7 @@ class _Handler(BaseHTTPRequestHandler):
         if with_body:
             self.wfile.write(answer.body)
 
-    def _stream(self, page: str) -> None:
+    def _stream(self, page: str, version: str) -> None:
         """Send the parts of a page that have changed, until the browser goes away."""
         self.close_connection = True
         if self._from_elsewhere():
@@ -127,7 +126,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         with contextlib.suppress(ConnectionError, TimeoutError):
-            for event in _events(self.server.routes.changes(page)):
+            for event in _events(self.server.routes.changes(page, version)):
                 self.wfile.write(event)
                 self.wfile.flush()
 

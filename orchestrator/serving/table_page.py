@@ -34,6 +34,9 @@ SHOWN: Mapping[str, Sequence[str]] = {
 }  # fmt: skip
 """Columns that a view shows at first; a link shows all."""
 
+NEWEST_FIRST: Mapping[str, str] = {"trials": "finished_at", "attempts": "at"}
+"""The column by which a view is sorted at first, the newest row on top."""
+
 
 @dataclass(frozen=True, slots=True)
 class Selection:
@@ -48,8 +51,10 @@ class Selection:
     all_columns: bool = False
 
     @classmethod
-    def read(cls, query: Mapping[str, str]) -> "Selection":
-        """Read a selection from the parameters of an address. What cannot be meant is left out."""
+    def read(cls, query: Mapping[str, str], view: str = "") -> "Selection":
+        """Read a selection of a view from the parameters of an address. What cannot be meant is left out."""
+        if view in NEWEST_FIRST and "sort" not in query:
+            query = {**query, "sort": NEWEST_FIRST[view], "order": "down"}
         page = query.get("page", "1")
         return cls(
             filter=query.get("filter", "").strip(),

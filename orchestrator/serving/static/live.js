@@ -3,6 +3,8 @@
 
 const path = document.body.dataset.events;
 const lamp = document.getElementById("live");
+// The page as it was sent is up to date until something changes; after a pause everything is sent again.
+let version = document.body.dataset.version;
 let source = null;
 
 function show(state, words) {
@@ -40,7 +42,8 @@ function replace(id, html) {
 
 function connect() {
   if (source || !path) return;
-  source = new EventSource("/events?page=" + encodeURIComponent(path));
+  source = new EventSource("/events?page=" + encodeURIComponent(path) + "&version=" + (version || ""));
+  version = "";
   source.addEventListener("open", () => show("live", "live"));
   source.addEventListener("error", () => show("lost", "reconnecting"));
   source.addEventListener("part", (event) => {
