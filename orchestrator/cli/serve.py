@@ -1,10 +1,17 @@
 """`orch serve`: a live page about a store."""
 
+import contextlib
 import os
+import threading
+from typing import TYPE_CHECKING
 
 import click
 
 from orch.cli._options import store_option
+from orch.core.errors import OrchError
+
+if TYPE_CHECKING:
+    from orch.serving.overview import OverviewReader
 
 NICENESS = 10
 """The page gives way to trials that train on the same machine."""
@@ -40,6 +47,8 @@ def serve(store: str, port: int, price: str | None, open_browser: bool) -> None:
 
     reader = OverviewReader(Store.open(store), None if price is None else read_price(price))
     server = PageServer(Routes(reader), port)
+    # What the first page shows is read at once, and only that at full priority.
+    threading.Thread(target=_warm_up, args=(reader,), daemon=True).start()
     os.nice(NICENESS)
     click.echo(f"{server.address} shows {reader.store.location} (Ctrl-C ends it)", err=True)
     if not reader.store.exists():
@@ -52,3 +61,8 @@ def serve(store: str, port: int, price: str | None, open_browser: bool) -> None:
         click.echo("ended", err=True)
     finally:
         server.server_close()
+
+
+def _warm_up(reader: "OverviewReader") -> None:
+    with contextlib.suppress(OrchError):  # the page says it again
+        reader.read()

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from orch.sweeps.result import CurvePoint
@@ -41,7 +41,7 @@ class RunningTrial:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can express."""
-        values = asdict(self)
+        values = {name: getattr(self, name) for name in self.__dataclass_fields__}  # asdict would copy the curve
         for name in ("train_loss", "validation_accuracy"):
             if values[name] is not None and not math.isfinite(values[name]):
                 values[name] = None

@@ -63,8 +63,9 @@ class StoreStatus:
 
     @property
     def per_hour(self) -> float | None:
-        """Trials finished per hour, by those of the last hour; None if there are none."""
-        return 3600 * self.finished_last_hour / self.seconds_last_hour if self.seconds_last_hour > 0 else None
+        """Trials finished per hour since the first of the last hour; None if it is the only one."""
+        later = self.finished_last_hour - 1
+        return 3600 * later / self.seconds_last_hour if later > 0 and self.seconds_last_hour > 0 else None
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self) | {"workers": self.workers}

@@ -35,6 +35,7 @@ LOCAL_SECONDS, BUCKET_SECONDS = 2.0, 5.0
 SHARE = 0.05
 """The largest share of one core that reading and joining may take."""
 NUM_NEWEST = 12
+_SCORES = ("trial_id", "validation_accuracy", "ood_accuracy", "stop_reason", "steps_trained", "seconds")
 _NEWEST = (
     "trial_id", "finished_at", "model", "task", "config", "learning_rate", "init_seed", "validation_accuracy",
     "ood_accuracy", "stop_reason", "steps_trained", "seconds",
@@ -244,20 +245,17 @@ def _own_grids(records: list[Mapping[str, Any]], finished: Mapping[str, Row], fa
 def _newest(table: pa.Table) -> list[NewResult]:
     """Return the trials that finished last."""
     order = pc.sort_indices(table, sort_keys=[("finished_at", "descending")])
-    rows = table.select(list(_NEWEST)).take(order.slice(0, NUM_NEWEST)).to_pylist()
+    newest = table.select(list(_NEWEST)).take(order.slice(0, NUM_NEWEST))
+    times = newest["finished_at"].cast("int64").to_pylist()  # as datetimes they would make pyarrow import pandas
+    rows = newest.drop_columns("finished_at").to_pylist()
     return [
         NewResult(
             label=label_of(row),
-            **{
-                name: row[name]
-                for name in (
-                    "trial_id", "validation_accuracy", "ood_accuracy", "stop_reason", "steps_trained", "seconds",
-                    "finished_at",
-                )
-            },
+            finished_at=None if time is None else datetime.fromtimestamp(time / 1e6, UTC),
+            **{name: row[name] for name in _SCORES},
         )
-        for row in rows
-    ]  # fmt: skip
+        for row, time in zip(rows, times, strict=True)
+    ]
 
 
 def label_of(row: Mapping[str, Any]) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from orch.analysis.table_formats import readable
@@ -15,6 +14,7 @@ from orch.running.status import TrialOnWorker
 from orch.serving.overview import Overview, label_of
 from orch.store import Store
 from orch.store.columns import PROVENANCE
+from orch.store.deduplication import text_scalar
 from orch.sweeps.measured import Row
 
 Facts = list[tuple[str, str]]
@@ -100,7 +100,7 @@ def read_trial(store: Store, trial_id: str, overview: Overview) -> TrialDetails:
 
 def _rows_of(store: Store, table: str, trial_id: str, columns: list[str] | None = None) -> list[dict[str, Any]]:
     data = store.read(table, columns)
-    rows: list[dict[str, Any]] = data.filter(pc.equal(data["trial_id"], pa.scalar(trial_id))).to_pylist()
+    rows: list[dict[str, Any]] = data.filter(pc.equal(data["trial_id"], text_scalar(trial_id))).to_pylist()
     return rows
 
 
