@@ -9,6 +9,8 @@ import click
 from orch.cli._options import store_option
 from orch.cli.serve import price_option
 
+PLAIN_WIDTH = 160
+
 
 @click.command()
 @store_option
@@ -32,7 +34,8 @@ def watch(store: str, price: str | None, once: bool) -> None:
     from orch.store import Store
 
     reader = OverviewReader(Store.open(store).check_exists(), None if price is None else read_price(price))
-    console = Console(highlight=False, markup=False, emoji=False)
+    # In a pipe or a file nothing is folded to the width of a terminal that is not there.
+    console = Console(highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
     colours = console.color_system is not None
     if once or not sys.stdout.isatty():
         console.print(draw(reader.read(), colours))

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from orch.running.progress import time_left
@@ -52,9 +52,9 @@ class StoreStatus:
     drivers: list[str]
     running: list[TrialOnWorker]
     finished_last_hour: int
-    seconds_last_hour: float
-    """Seconds from the first of these trials to now; at most an hour."""
     seconds_left: float | None
+    seconds_last_hour: float = field(default=0.0, compare=False)
+    """Seconds from the first trial of the last hour to now. Time alone does not make another status."""
 
     @property
     def workers(self) -> list[str]:

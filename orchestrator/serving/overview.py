@@ -148,6 +148,7 @@ class OverviewReader:
         self._results_due_at = 0.0
         self._verdicts: dict[tuple[str, str], Verdict] = {}
         self._turned: dict[tuple[str, str], Turned] = {}
+        self.share = SHARE
         self.seconds = BUCKET_SECONDS if "://" in store.uri else LOCAL_SECONDS
 
     def read(self) -> Overview:
@@ -158,7 +159,7 @@ class OverviewReader:
                 found = self._read()
                 if found != self._overview:
                     self._overview = replace(found, version=secrets.token_hex(6))
-                self._due_at = time.monotonic() + max(self.seconds, (time.thread_time() - before) / SHARE)
+                self._due_at = time.monotonic() + max(self.seconds, (time.thread_time() - before) / self.share)
             return self._overview
 
     def _read(self) -> Overview:
@@ -188,7 +189,7 @@ class OverviewReader:
         before = time.thread_time()
         self._results = _join(self.store, table, records, failed)
         self._results_key = key
-        self._results_due_at = time.monotonic() + (time.thread_time() - before) / SHARE
+        self._results_due_at = time.monotonic() + (time.thread_time() - before) / self.share
         self._kept = table  # its id stays taken while it is part of the key
         self._compare_verdicts(self._results.claims)
         return self._results

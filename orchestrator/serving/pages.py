@@ -23,7 +23,7 @@ from orch.running.progress import duration
 from orch.running.status import SweepStatus
 from orch.serving import charts
 from orch.serving.overview import Overview
-from orch.serving.tiles import Tile
+from orch.serving.tiles import Tile, TileGrid
 from orch.serving.trial_details import TrialDetails
 from orch.sweeps.scales import SCALES
 from orch.sweeps.selection import LEARNED
@@ -66,10 +66,7 @@ class Part:
 
 def overview_parts(overview: Overview) -> dict[str, Part]:
     """Render every part of the first page, by the id of its element."""
-    grids = {
-        f"grid-{number}": _fill("grid", grid=grid, open=number == 0 or grid.num_running > 0)
-        for number, grid in enumerate(overview.grids)
-    }
+    grids = {f"grid-{number}": _grid(grid, first=number == 0) for number, grid in enumerate(overview.grids)}
     published = any(tile.published is not None for grid in overview.grids for tile in grid.tiles.values())
     return {
         f"part-{name}": Part(
@@ -77,6 +74,18 @@ def overview_parts(overview: Overview) -> dict[str, Part]:
         )
         for name in PARTS
     }
+
+
+_GRIDS: dict[tuple[str, bool], tuple[TileGrid, str]] = {}
+"""The last rendering of each grid, which is most of the page and seldom changes."""
+
+
+def _grid(grid: TileGrid, first: bool) -> str:
+    known, html = _GRIDS.get((grid.key, first), (None, ""))
+    if known != grid:
+        html = _fill("grid", grid=grid, open=first or grid.num_running > 0)
+        _GRIDS[grid.key, first] = grid, html
+    return html
 
 
 def overview_page(overview: Overview) -> str:

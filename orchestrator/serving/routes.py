@@ -2,6 +2,7 @@
 
 import io
 import re
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -75,6 +76,8 @@ class Routes:
 
     def __init__(self, reader: OverviewReader):
         self._reader = reader
+        self.closing = threading.Event()
+        """Ends every stream once it is set."""
         self._study = Study(reader.store.uri)
         self._study.store = reader.store  # they share what was read
         self._location = reader.store.location
@@ -159,7 +162,7 @@ class Routes:
         spoke_at = time.monotonic()
         seen: Overview | None = None
         yield None
-        while True:
+        while not self.closing.is_set():
             try:
                 overview = self._reader.read()
                 parts = self._parts(page, overview) if overview is not seen else {}
@@ -176,7 +179,7 @@ class Routes:
             if time.monotonic() - spoke_at > QUIET_SECONDS:
                 spoke_at = time.monotonic()
                 yield None
-            time.sleep(self._reader.seconds / 2)
+            self.closing.wait(self._reader.seconds / 2)
 
     def _parts(self, page: str, overview: Overview) -> dict[str, pages.Part]:
         if page == "/":

@@ -20,7 +20,7 @@ from orch.serving.routes import Answer, Routes
 
 LOOPBACK = "127.0.0.1"
 _NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
-IDLE_SECONDS = 60.0
+IDLE_SECONDS = 10.0
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self';"
     " connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -36,7 +36,8 @@ HEADERS = {
 class PageServer(ThreadingHTTPServer):
     """Serves the pages of one store on the loopback interface."""
 
-    daemon_threads = True
+    daemon_threads = False
+    block_on_close = True
 
     def __init__(self, routes: Routes, port: int):
         self.routes = routes
@@ -44,6 +45,11 @@ class PageServer(ThreadingHTTPServer):
             super().__init__((LOOPBACK, port), _Handler)
         except OSError as error:
             raise OrchError(f"port {port} cannot be used ({error.strerror}): name another with --port") from error
+
+    def server_close(self) -> None:
+        """End the streams, and wait for every answer that is under way."""
+        self.routes.closing.set()
+        super().server_close()
 
     @property
     def address(self) -> str:
@@ -58,7 +64,6 @@ class PageServer(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     server: PageServer
-    protocol_version = "HTTP/1.1"
     server_version, sys_version = "orch", ""
     timeout = IDLE_SECONDS
 
@@ -75,14 +80,12 @@ class _Handler(BaseHTTPRequestHandler):
         raise AttributeError(name)
 
     def _refuse_method(self) -> None:
-        self.close_connection = True  # what was sent along is not read
         text = "this page is read-only: use GET"
         self._send(Answer.plain(text, HTTPStatus.METHOD_NOT_ALLOWED), True, {"Allow": "GET, HEAD"})
 
     def _answer(self, with_body: bool) -> None:
         routes = self.server.routes
         if not _is_loopback(self.headers.get_all("Host") or []):
-            self.close_connection = True
             self._send(Answer.plain("ask for 127.0.0.1 or localhost", HTTPStatus.MISDIRECTED_REQUEST), with_body)
             return
         parts = urlsplit(self.path)
@@ -117,7 +120,6 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _stream(self, page: str, version: str) -> None:
         """Send the parts of a page that have changed, until the browser goes away."""
-        self.close_connection = True
         if self._from_elsewhere():
             self._send(Answer.plain("this page does not serve others", HTTPStatus.FORBIDDEN), True)
             return
