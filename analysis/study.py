@@ -35,13 +35,14 @@ class Study:
 
     def __init__(
         self,
-        location: str | os.PathLike[str] = DEFAULT_STORE,
+        location: str | os.PathLike[str] | Store = DEFAULT_STORE,
         catalogue: Catalogue = BUILT_IN,
         sweeps: Sequence[str] = (ALL,),
     ):
         """`sweeps` are those of the `catalogue` whose trials the plan lists; by default, every sweep of the paper."""
         self._sweeps = tuple(sweeps)
-        self.store, self.catalogue = Store.open(location).with_settings_of(catalogue), catalogue
+        opened = location if isinstance(location, Store) else Store.open(location)
+        self.store, self.catalogue = opened.with_settings_of(catalogue), catalogue
         self._cells: tuple[pa.Table, pa.Table] | None = None
 
     @property

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from orch.cli._options import store_option
+from orch.cli._options import price_option, store_option
 from orch.core.errors import OrchError
 
 if TYPE_CHECKING:
@@ -15,13 +15,6 @@ if TYPE_CHECKING:
 
 NICENESS = 10
 """The page gives way to trials that train on the same machine."""
-
-price_option = click.option(
-    "--price",
-    metavar="DOLLARS|FILE",
-    help="What the machines cost, for the money left: dollars per hour for all of them, or their launcher file, such as"
-    " cluster/a100.yaml.",
-)
 
 
 @click.command()

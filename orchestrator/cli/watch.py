@@ -6,8 +6,7 @@ import time
 
 import click
 
-from orch.cli._options import store_option
-from orch.cli.serve import price_option
+from orch.cli._options import price_option, store_option
 
 PLAIN_WIDTH = 160
 

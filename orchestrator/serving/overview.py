@@ -216,13 +216,14 @@ def _join(store: Store, table: pa.Table, records: list[Mapping[str, Any]], faile
             by_scale.setdefault(values["scale"], []).extend(names)
     if not records:
         by_scale[common] = [ALL]
+    asked = {trial_id for values in records for trial_id in values["seconds"]} if records else None
     grids = list(_own_grids(records, finished, failed))
     claims = []
     for scale, names in sorted(by_scale.items(), key=lambda each: each[0] != common):
         at_scale = board.at(SCALES[scale])
         sweeps = [name for name in resolve(names) if records or any(each.finished for each in at_scale.cells(name))]
         # The paper's main table comes first.
-        grids += [built_in_grid(at_scale, sweep) for sweep in sorted(sweeps, key=lambda name: name != "main")]
+        grids += [built_in_grid(at_scale, sweep, asked) for sweep in sorted(sweeps, key=lambda name: name != "main")]
         claims += relevant_claims(at_scale, sweeps)
     return Results(finished, tuple(grids), tuple(claims), tuple(_newest(table)), common)
 

@@ -78,8 +78,7 @@ class Routes:
         self._reader = reader
         self.closing = threading.Event()
         """Ends every stream once it is set."""
-        self._study = Study(reader.store.uri)
-        self._study.store = reader.store  # they share what was read
+        self._study = Study(reader.store)  # they share what was read
         self._location = reader.store.location
         self._files: dict[str, Callable[[], Answer]] = {
             "/style.css": lambda: Answer(pages.stylesheet().encode(), "text/css; charset=utf-8"),

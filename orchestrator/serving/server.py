@@ -88,8 +88,12 @@ class _Handler(BaseHTTPRequestHandler):
         if not _is_loopback(self.headers.get_all("Host") or []):
             self._send(Answer.plain("ask for 127.0.0.1 or localhost", HTTPStatus.MISDIRECTED_REQUEST), with_body)
             return
-        parts = urlsplit(self.path)
-        path, query = unquote(parts.path), dict(parse_qsl(parts.query, max_num_fields=20))
+        try:
+            parts = urlsplit(self.path)
+            path, query = unquote(parts.path), dict(parse_qsl(parts.query, max_num_fields=20))
+        except ValueError:
+            self._send(Answer.plain("this is no address of the page", HTTPStatus.BAD_REQUEST), with_body)
+            return
         if path == "/events" and with_body:
             self._stream(query.get("page", "/"), query.get("version", ""))
             return

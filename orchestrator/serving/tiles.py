@@ -105,8 +105,11 @@ class PlacedTile(NamedTuple):
     tile: Tile
 
 
-def built_in_grid(board: Board, sweep: str) -> TileGrid:
-    """Return the grid of a built-in sweep, with the published numbers where there are any."""
+def built_in_grid(board: Board, sweep: str, asked: Collection[str] | None = None) -> TileGrid:
+    """Return the grid of a built-in sweep, with the published numbers where there are any.
+
+    With `asked`, the ids of trials that were asked for, only cells that have one of them, or results, are shown.
+    """
     result = sweep_result(sweep, board)
     published = {
         each.trial_ids: each.published.accuracy
@@ -117,6 +120,8 @@ def built_in_grid(board: Board, sweep: str) -> TileGrid:
     for each in result.cells:
         joined = each.joined
         trial, ids = joined.cell.example, tuple(joined.cell.trial_ids)
+        if asked is not None and ids and not joined.finished and not any(trial_id in asked for trial_id in ids):
+            continue
         name = trial.model.title_of(joined.cell.variant)
         settings = {key: value for key, value in trial.to_dict().items() if key not in _VARY}
         tile = Tile(joined.summary, ids, published.get(ids), settings=settings)

@@ -29,7 +29,7 @@ def test_a_browser_follows_a_sweep_from_nothing_through_a_kill_to_its_end(sweeps
     with open_browser() as page:
         page.open(address)
         driver = sweeps.start("sweep", "demo", *PART, faults=FAULTS)
-        page.wait_for("document.querySelectorAll('.tiles td').length === 3", 120)
+        page.wait_for("document.querySelectorAll('.tiles td').length === 4", 120)
         page.wait_for("document.querySelector('.card .line')?.getAttribute('d')", 120)
         lines = "[...document.querySelectorAll('.card .line:not(.tip)')]"
         lengths = f"Math.max(0, ...{lines}.map((line) => line.getAttribute('d').length))"
@@ -42,8 +42,9 @@ def test_a_browser_follows_a_sweep_from_nothing_through_a_kill_to_its_end(sweeps
         driver.send_signal(signal.SIGKILL)
         driver.wait()
         page.wait_for("document.querySelectorAll('.card').length === 0", 60)
-        sweeps.run("resume", faults=[["raise broken", {"model": "lstm"}]])
-        page.wait_for("document.querySelectorAll('.tiles td:not(.blank)').length === 2", 60)
+        sweeps.run("resume")
+        page.wait_for("document.querySelectorAll('.tiles td:not(.blank)').length === 4", 60)
+        page.wait_for("document.querySelectorAll('.failure').length === 0")
         page.wait_for("document.querySelectorAll('.card').length === 0")
     left = [json.loads(path.read_text()) for path in (sweeps.folder / "runs" / "drivers").glob("*.json")]
     assert [each for each in left if each["pid"] != driver.pid] == [], "the resumed driver left nothing behind"

@@ -5,6 +5,7 @@ import pytest
 from orch.analysis.claims import Verdict
 from orch.core.errors import InvalidSettings
 from orch.running.lease import Lease
+from orch.running.requests import Request, record
 from orch.serving.money import HourlyPrice, read_price
 from orch.serving.overview import OverviewReader
 from orch.serving.tiles import recorded_grid
@@ -84,6 +85,20 @@ def test_the_cells_of_ones_own_sweep_are_tiles_before_anything_is_finished():
     assert grid.rows == ("mine (width 8)", "mine (width 16)")
     first, second = grid.tiles.values()
     assert (first.summary.num_planned, first.num_running, second.summary.num_failed) == (2, 1, 1)
+
+
+def test_a_recorded_sweep_of_a_users_file_lists_its_cells(store, tmp_path):
+    path = tmp_path / "my_study.py"
+    path.write_text(
+        "import orch\n\n@orch.task(inputs=2, states=2)\ndef flips(state, symbol):\n    return (state + symbol) % 2\n\n"
+        "cells = orch.grid(models=['lstm', 'rnn'], tasks=[flips], learning_rates=(1e-2,), seeds=2, steps=10)\n"
+    )
+    request = Request.read([str(path)], None, [])
+    record(store, request, request.plan(store))
+    grid = next(each for each in eager(store).read().grids if each.sweep == "my-study")
+    assert (grid.rows, [column.task for column in grid.columns]) == (("lstm", "rnn"), ["flips"])
+    assert grid.num_planned == 4
+    assert all(tile.trial_to_show for tile in grid.tiles.values())
 
 
 def test_watch_prints_the_overview_and_no_control_characters(store):

@@ -146,6 +146,7 @@ def test_a_trial_says_how_to_run_it_again_and_what_its_cell_has(get, store):
     assert get("/trial/ffffffffffffffff")[0] == 400
     assert get("/trial/../../etc/passwd")[0] == 404
     assert get("/nowhere")[0] == 404
+    assert get("/query?" + "a=1&" * 50)[0] == 400
 
 
 def test_a_stream_sends_a_growing_curve_and_then_only_what_changes(server, store):
