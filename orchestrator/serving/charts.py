@@ -124,7 +124,7 @@ def bar_chart(bars: Sequence[tuple[str, float]], value_label: str) -> Markup:
         parts.append(
             Markup(
                 '<g><title>{}: {}</title><text class="name" x="{}" y="{}">{}</text>'
-                '<rect class="bar" x="{}" y="{}" width="{}" height="{}" rx="3"/><text x="{}" y="{}">{}</text></g>'
+                '<rect class="block" x="{}" y="{}" width="{}" height="{}" rx="3"/><text x="{}" y="{}">{}</text></g>'
             ).format(
                 *(name, number_text(value), left - 8, top + row / 2 + 4, shown),
                 *(min(zero, end), top + 3, round(max(1.0, abs(end - zero)), 1), row - 6),

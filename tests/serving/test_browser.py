@@ -43,7 +43,7 @@ def test_the_page_fills_by_itself_and_runs_no_foreign_code(store, server):
         page.open(f"{server.address}query")
         page.run("document.querySelector('textarea').value = 'SELECT model, count(*) AS n FROM trials GROUP BY ALL'")
         page.run("document.querySelector('form.query').requestSubmit()")
-        page.wait_for("document.querySelectorAll('svg.chart rect.bar').length === 2")
+        page.wait_for("document.querySelectorAll('svg.chart rect.block').length === 2")
         page.run("document.querySelector('textarea').value = \"SELECT * FROM read_text('/etc/passwd')\"")
         page.run("document.querySelector('form.query').requestSubmit()")
         refusal = page.wait_for("document.querySelector('[role=alert]')?.textContent")
