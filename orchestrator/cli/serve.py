@@ -23,10 +23,11 @@ NICENESS = 10
 @price_option
 @click.option("--open", "open_browser", is_flag=True, help="Open the page in a browser.")
 def serve(store: str, port: int, price: str | None, open_browser: bool) -> None:
-    """Serve a live page: progress, curves, tiles, claims, failures, SQL.
+    """Show a store in a browser, live and read-only.
 
-    It reads only the store, so it works beside a running sweep, after it, and on a bucket. It is read-only, listens on
-    this machine only, and costs a running sweep next to nothing. To see the page of another machine, forward its port:
+    The page has progress, running trials with their curves, tiles of models and tasks, claims, failures, every trial,
+    tables to sort and download, and SQL. It reads only the store, so it works beside a running sweep, after it, and on
+    a bucket. It writes nothing and listens on this machine only. To see the page of another machine, forward its port:
     ssh -L 8470:127.0.0.1:8470 HOST. Ctrl-C ends it.
 
     \b

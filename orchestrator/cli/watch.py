@@ -16,10 +16,10 @@ PLAIN_WIDTH = 160
 @price_option
 @click.option("--once", is_flag=True, help="Print the overview once and exit, as is done where there is no terminal.")
 def watch(store: str, price: str | None, once: bool) -> None:
-    """Watch sweeps in the terminal: progress, running trials, tiles, claims.
+    """Watch a store in the terminal.
 
-    It reads only the store, so it works from any machine, whether or not a sweep is running. orch serve shows more, in
-    a browser. Ctrl-C ends it.
+    The overview has progress, running trials, tiles of models and tasks, claims and failures. It reads only the store,
+    so it works from any machine, whether or not a sweep is running. orch serve shows more, in a browser. Ctrl-C ends it.
 
     \b
     Example: orch watch --store runs
