@@ -19,7 +19,7 @@ def watch(store: str, price: str | None, once: bool) -> None:
     """Watch a store in the terminal.
 
     The overview has progress, running trials, tiles of models and tasks, claims and failures. It reads only the store,
-    so it works from any machine, whether or not a sweep is running. orch serve shows more, in a browser. Ctrl-C ends it.
+    so it works from any machine, whether or not a sweep is running. orch serve shows more. Ctrl-C ends it.
 
     \b
     Example: orch watch --store runs

@@ -22,7 +22,7 @@ from orch.analysis.claims import ClaimsAtScale, Verdict
 from orch.analysis.report.collect import most_common_scale, relevant_claims
 from orch.running.status import FailureGroup, StoreStatus, SweepStatus, TrialOnWorker, read_failures, read_status
 from orch.serving.money import HourlyPrice, MoneyLeft
-from orch.serving.tiles import TileGrid, built_in_grid, recorded_grid
+from orch.serving.tiles import PlacedTile, TileGrid, built_in_grid, recorded_grid
 from orch.store import Store
 from orch.sweeps.catalogue import resolve
 from orch.sweeps.measured import Row
@@ -125,13 +125,20 @@ class Overview:
     def num_failed(self) -> int:
         return sum(len(group.trial_ids) for group in self.failures)
 
-    def grid_of(self, trial_id: str) -> "tuple[TileGrid, str] | None":
-        """Return the first grid that has a trial, with the row of its tile."""
+    def tile_of(self, trial_id: str) -> PlacedTile | None:
+        """Return the first tile that has a trial, with the names of its row and column; None if there is none."""
         for grid in self.grids:
-            for (row, _), tile in grid.tiles.items():
+            for (row, column), tile in grid.tiles.items():
                 if trial_id in tile.trial_ids:
-                    return grid, row
+                    return PlacedTile(row, column, tile)
         return None
+
+    def name_of(self, running: TrialOnWorker) -> str:
+        """Return the label of a trial in training; before its first report, the names of its tile."""
+        if running.progress is not None and running.progress.label:
+            return running.progress.label
+        placed = self.tile_of(running.trial_id)
+        return running.trial_id if placed is None else placed.name
 
 
 class OverviewReader:

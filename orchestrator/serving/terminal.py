@@ -81,13 +81,13 @@ def _running(overview: Overview) -> Table:
     for each in overview.running[:MOST_RUNNING]:
         now = each.progress
         if now is None:
-            table.add_row(Text(printable(each.trial_id)), Text("starting", style="dim"), "", "", "")
+            table.add_row(Text(printable(overview.name_of(each))), Text("starting", style="dim"), "", "", "")
             continue
         numbers = [f"{now.step:,} of {now.steps:,}", _number(now.train_loss)]
         numbers.append("–" if now.validation_accuracy is None else decimals(now.validation_accuracy))
         cells = [Text(text, justify="right") for text in numbers]
         line = Text(_curve([accuracy for _, _, accuracy in now.curve]), style="blue")
-        table.add_row(Text(printable(now.label or each.trial_id)), *cells, line)
+        table.add_row(Text(printable(overview.name_of(each))), *cells, line)
     if (more := len(overview.running) - MOST_RUNNING) > 0:
         table.add_row(Text(f"and {more:,} more", style="dim"), "", "", "", "")
     return table

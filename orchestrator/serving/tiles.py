@@ -104,6 +104,10 @@ class PlacedTile(NamedTuple):
     column: Column
     tile: Tile
 
+    @property
+    def name(self) -> str:
+        return f"{self.row} on {self.column.task} {self.column.heading}".rstrip()
+
 
 def built_in_grid(board: Board, sweep: str, asked: Collection[str] | None = None) -> TileGrid:
     """Return the grid of a built-in sweep, with the published numbers where there are any.

@@ -65,22 +65,21 @@ def read_trial(store: Store, trial_id: str, overview: Overview) -> TrialDetails:
     result = _rows_of(store, "trials", trial_id)
     running = next((each for each in overview.status.running if each.trial_id == trial_id), None)
     attempts = sorted(_rows_of(store, "attempts", trial_id), key=lambda row: row["at"])
-    found = overview.grid_of(trial_id)
-    if not (result or running or attempts or found):
+    placed = overview.tile_of(trial_id)
+    if not (result or running or attempts or placed):
         raise OrchError(f"the store has no trial {trial_id}: copy an id from a table of this page")
     failed = next((group for group in overview.failures if trial_id in group.trial_ids), None)
     last_error = next((row for row in reversed(attempts) if row["error_message"]), None)
     where = shlex.quote(store.location if "://" in store.uri else store.uri)
     row = result[0] if result else None
     state = "finished" if row else "running" if running else "failed" if failed else "not started"
-    tile = next((each for each in found[0].tiles.values() if trial_id in each.trial_ids), None) if found else None
-    settings = _settings(json.loads(row["config"])) if row else _settings(tile.settings) if tile else []
+    settings = json.loads(row["config"]) if row else placed.tile.settings if placed else {}
     return TrialDetails(
         trial_id=trial_id,
-        label=_label(row, running, f"{found[1]} in {found[0].sweep}" if found else trial_id),
+        label=_label(row, running, placed.name if placed else trial_id),
         state=state,
         scores=_facts(row, _SCORES) if row else [],
-        settings=settings,
+        settings=_settings(settings),
         provenance=_facts(row, [column.name for column in PROVENANCE]) if row else [],
         curve=_curve(store, trial_id, running, finished=row is not None),
         lengths=tuple(
@@ -92,7 +91,7 @@ def read_trial(store: Store, trial_id: str, overview: Overview) -> TrialDetails:
         message="" if state == "finished" or last_error is None else str(last_error["error_message"]),
         traceback="" if state == "finished" or last_error is None else str(last_error["traceback"] or ""),
         running=running,
-        siblings=_siblings(tile.trial_ids, trial_id, overview) if tile else (),
+        siblings=_siblings(placed.tile.trial_ids, trial_id, overview) if placed else (),
         command=f"orch train --trial {trial_id} --store {where}",
         query=f"orch query \"SELECT * FROM trials WHERE trial_id = '{trial_id}'\" --store {where}",
     )

@@ -36,13 +36,13 @@ def test_a_browser_follows_a_sweep_from_nothing_through_a_kill_to_its_end(sweeps
     with open_browser() as page:
         page.open(address)
         driver = sweeps.start("sweep", "demo", *PART, faults=FAULTS)
-        page.wait_for("document.querySelectorAll('.tiles td').length === 4", 120)
-        page.wait_for("document.querySelector('.card .line')?.getAttribute('d')", 120)
+        page.wait_for("document.querySelectorAll('.tiles td').length === 4", 240)
+        page.wait_for("document.querySelector('.card .line')?.getAttribute('d')", 240)
         lines = "[...document.querySelectorAll('.card .line:not(.tip)')]"
         lengths = f"Math.max(0, ...{lines}.map((line) => line.getAttribute('d').length))"
         before = page.run(lengths)
-        page.wait_for(f"{lengths} > {before}", 60)
-        page.wait_for("document.querySelector('.failure')?.textContent.includes('<img src=x')", 120)
+        page.wait_for(f"{lengths} > {before}", 240)
+        page.wait_for("document.querySelector('.failure')?.textContent.includes('<img src=x')", 240)
         assert page.run("document.querySelectorAll('main img').length") == 0
         assert page.run("document.title") != "owned"
 
