@@ -65,8 +65,11 @@ class Comparison:
 def compare(board: Board, tables: Iterable[str] = tuple(TABLES)) -> list[Comparison]:
     """Compare the published numbers, in the order of their tables, with every cell of ours that each could mean.
 
-    A number whose cell the board's scale does not plan, such as a modulus that it leaves out, is not included.
+    A number whose cell the board's scale does not plan, such as a modulus that it leaves out, is not included. Under a
+    protocol nothing is compared, because the published numbers are of the sweeps as they are.
     """
+    if board.scale.protocol is not None:
+        return []
     found: list[Comparison] = []
     seen: dict[tuple[tuple[str, ...], str], PublishedCell] = {}
     for number, cell in _matches(board, set(tables)):

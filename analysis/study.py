@@ -19,7 +19,7 @@ from orch.planning.plan import make_plan
 from orch.store import DEFAULT_STORE, SCHEMAS, Store
 from orch.sweeps.catalogue import BUILT_IN, Catalogue
 from orch.sweeps.registry import ALL
-from orch.sweeps.scales import LAPTOP, PAPER, SCALES
+from orch.sweeps.scales import LAPTOP, PAPER, find_scale
 
 if TYPE_CHECKING:
     from orch.analysis.query import Limits
@@ -79,9 +79,7 @@ class Study:
 
     def board(self, scale: str = LAPTOP.name) -> Board:
         """Return the cells of every sweep at a scale, joined to the finished trials."""
-        if scale not in SCALES:
-            raise UnknownName("scale", scale, SCALES)
-        return Board.read(self.store, SCALES[scale])
+        return Board.read(self.store, find_scale(scale))
 
     def comparison(self, scale: str = LAPTOP.name) -> list[Comparison]:
         """Return every published number that a scale plans trials for, compared with ours."""

@@ -67,7 +67,7 @@ PLAN = pa.schema(
         column("model", pa.string(), "name of the model"),
         column("task", pa.string(), "name of the task"),
         column("modulus", pa.int64(), "modulus of the task, or number of states"),
-        column("learning_rate", pa.float64(), "Adam's learning rate; null while it is not known"),
+        column("learning_rate", pa.float64(), "learning rate; null while it is not known"),
         column("init_seed", pa.int64(), "seed of the initial parameters"),
         column("state", pa.string(), "done, failed, to do or waiting"),
         column("seconds", pa.float64(), "estimated time on one device; 0 for a finished trial"),

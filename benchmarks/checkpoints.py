@@ -22,7 +22,8 @@ from orch.running.checkpoint_writer import CheckpointWriter
 from orch.running.options import RunOptions
 from orch.store import Store
 from orch.sweeps.trial import make_trial
-from orch.training.train import Snapshot, Training
+from orch.training.snapshot import Snapshot
+from orch.training.train import Training
 
 INTERVAL = RunOptions.checkpoint_seconds
 PCIE = 25e9

@@ -60,6 +60,8 @@ class ModelConfig:
     the plain kernel may be faster, because one operation of it serves all of them."""
     compiled_kernel: ClassVar[str] = COMPILED
     """Name of its compiled kernels. Faster ones that round differently need another name: a trial keeps its kernel."""
+    places_kernel: ClassVar[str] = PLAIN
+    """Name of the compiled kernels that also answer within a sequence, where labels stand there; plain if none do."""
     gpu_kernels: ClassVar[bool] = False
     """True if the network has kernels for GPUs, in `models/gpu_kernels/`."""
     token_tables: ClassVar[tuple[str, ...]] = ()
@@ -105,14 +107,17 @@ class ModelConfig:
         """Description of this variant among those of its model, for listings."""
         return ""
 
-    def kernel_name(self, device: str) -> str:
-        """Return the implementation that trains new trials on `device`, to be recorded with their results."""
+    def kernel_name(self, device: str, several_places: bool = False) -> str:
+        """Return the implementation that trains new trials on `device`, to be recorded with their results.
+
+        With `several_places`, labels also stand within a sequence, where some kernels have no answer.
+        """
         if device.startswith("cpu") and not self.has_compiled:
             return PLAIN
         chosen = choose_kernel(device, self.compiled, self.has_gpu_kernels)
-        if chosen == PLAIN:
-            return self.plain_kernel(device)
-        return self.compiled_kernel if chosen == COMPILED else chosen
+        if chosen == COMPILED:
+            return self.places_kernel if several_places else self.compiled_kernel
+        return self.plain_kernel(device) if chosen == PLAIN or several_places else chosen
 
     def plain_kernel(self, device: str) -> str:
         """Return the name of what runs on `device` without kernels of our own: operations of PyTorch, or a package."""
@@ -147,6 +152,10 @@ class ModelConfig:
         """Longest sequence that the model can read, [BOS] and [EOI] included; None if there is no limit."""
         return None
 
+    def able_to_read(self, num_tokens: int) -> "ModelConfig":
+        """Return this model, with a higher limit of tokens if it has one that is lower."""
+        return self
+
     def shapes(self, vocabulary: Vocabulary) -> dict[str, Shape]:
         """Shape of every parameter of one trial, by name. By default they are read off the network, with torch."""
         try:
@@ -174,6 +183,14 @@ class ModelConfig:
         is assumed to be used once for every token.
         """
         return 2 * num_samples * num_tokens * self.num_parameters(vocabulary)
+
+    def reading_flops(self, vocabulary: Vocabulary) -> int:
+        """Number of operations to answer at one more place of a sequence, where labels also stand within it."""
+        return 2 * self.width * vocabulary.size
+
+    def reading_entries(self, vocabulary: Vocabulary) -> int:
+        """Numbers that a CPU writes to answer at one more place, for estimates: states, logits and the like."""
+        return 8 * self.width + 6 * vocabulary.size
 
     def choices(self, vocabulary: Vocabulary, num_positions: int) -> tuple[bool, ...]:
         """Return what the network decides by size, for a batch of so many tokens, between ways that round differently.

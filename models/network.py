@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from orch.core.errors import InvalidSettings
 from orch.models.config import BilinearFamilyConfig, ModelConfig, Vocabulary
 from orch.models.kernel import PLAIN, TRITON, is_compiled
+from orch.models.places import several_places
 from orch.models.recurrence import Normalisation
 from orch.models.stacking import NUM_TRIED, Stacking, decide_stacking, stacked_call
 from orch.models.token_table import Gradient, OuterProducts, Scratch, flat_table, token_table
@@ -30,7 +31,8 @@ M = TypeVar("M", bound=nn.Module)
 class Network(nn.Module):
     """Maps tokens (K, B, T) to logits (K, B, V) at each sample's [EOI]. The first axis of parameters is the trial.
 
-    A subclass defines `fresh` and `forward`.
+    Labels may also stand within a sequence. Then `end_KB` is (K, B, P), as in `orch.models.places`, and logits are
+    (K, BP, V): one place of a sample after the other. A subclass defines `fresh` and `forward`.
     """
 
     replayable: ClassVar[bool] = True
@@ -48,6 +50,8 @@ class Network(nn.Module):
         self.vocabulary = self.vocabularies.padded
         self.names = list(members[0])
         self.kernel = PLAIN
+        self.precision = "float32"
+        """What it trains in: see `orch.training.precision`."""
         self.scratch: Scratch | None = None
         self._tables: dict[str, tuple[Tensor, Tensor]] = {}
         self.noise_seed: Callable[[int], int] = lambda trial: 0
@@ -71,7 +75,7 @@ class Network(nn.Module):
         return {name: tuple(tensor.shape) for name, tensor in drawn.items()}
 
     def forward(self, tokens_KBT: Tensor, end_KB: Tensor) -> Tensor:
-        """Return the logits at the positions `end_KB`."""
+        """Return the logits at the positions `end_KB`, (K, B, V); or (K, BP, V) if these are (K, B, P)."""
         raise NotImplementedError
 
     def is_trained(self, name: str) -> bool:
@@ -195,8 +199,17 @@ class Network(nn.Module):
         return logits_KBV if mask_K1V is None else logits_KBV + mask_K1V
 
     def losses(self, logits_KBV: Tensor, target_KB: Tensor) -> Tensor:
-        """Return the cross-entropy of every sample, (K, B)."""
-        return self.vocabularies.over_vocabulary(per_trial_loss, logits_KBV, target_KB)
+        """Return the cross-entropy of every sample, (K, B): the mean over its labels, if it has several."""
+        wanted = *target_KB.flatten(1).shape, self.vocabulary.size
+        if logits_KBV.shape != wanted:
+            raise InvalidSettings(
+                [
+                    f"the network of {self.config.name} returns logits of shape {tuple(logits_KBV.shape)}, not"
+                    f" {wanted}: return one for each place in its second argument, or use supervision final"
+                ]
+            )
+        losses_KN = self.vocabularies.over_vocabulary(per_trial_loss, logits_KBV, target_KB.flatten(1))
+        return losses_KN if target_KB.dim() == 2 else mean_of_labels(losses_KN.view_as(target_KB), target_KB)
 
     def _check_shapes(self, vocabulary: Vocabulary, member: Mapping[str, Tensor]) -> None:
         """Raise an error unless the parameters have the shapes that the settings say, on which estimates depend."""
@@ -219,6 +232,12 @@ def per_trial_loss(logits_KBV: Tensor, target_KB: Tensor) -> Tensor:
     """Return the cross-entropy of every sample, (K, B)."""
     losses_N = nn.functional.cross_entropy(logits_KBV.flatten(0, 1), target_KB.flatten(), reduction="none")
     return losses_N.view(target_KB.shape)
+
+
+def mean_of_labels(x_KBP: Tensor, target_KBP: Tensor) -> Tensor:
+    """Return the mean of what each sample has at its labels, (K, B)."""
+    counts_KBP = target_KBP >= 0
+    return (x_KBP * counts_KBP).sum(2) / counts_KBP.sum(2)
 
 
 def _affine(h_KBH: Tensor, weight_KVH: Tensor, bias_KV: Tensor) -> Tensor:
@@ -280,20 +299,30 @@ class BilinearFamily(Network):
         return {name: draw(name, shape) for name, shape in config.shapes(vocabulary).items()}
 
     def scan(
-        self, x_KRD: Tensor, tokens_KBT: Tensor, normalisation: Normalisation, additive_KRH: Tensor | None
+        self,
+        x_KRD: Tensor,
+        tokens_KBT: Tensor,
+        normalisation: Normalisation,
+        additive_KRH: Tensor | None,
+        read_KBP: Tensor | None = None,
     ) -> Tensor:
-        """Return the final states (K, B, H), given the embedding of every readable token."""
+        """Return the final states (K, B, H), given the embedding of every readable token.
+
+        If `read_KBP` is given, return the states after these positions: (K, BP, H).
+        """
         raise NotImplementedError
 
     def forward(self, tokens_KBT: Tensor, end_KB: Tensor) -> Tensor:
         x_KRD = self["embedding"][:, : self.vocabulary.readable]
-        if self.answers_compiled and self.answers_faster:
+        read_KBP = several_places(end_KB)
+        if self.answers_compiled and self.answers_faster and read_KBP is None:
             return self.head(self._compiled_scan(x_KRD, tokens_KBT).forward(keep=False))
         normalisation, every_step = self._normalisation()
-        if self.kernel == TRITON:
+        if self.kernel == TRITON and read_KBP is None:
             return self.head(self.gpu_scan(x_KRD, tokens_KBT, normalisation, every_step, self._additive(x_KRD)))
         each = normalisation if every_step else Normalisation("none", self.config.state_block)
-        h_KBH = self.scan(x_KRD, tokens_KBT, each, self._additive(x_KRD))
+        asked = () if read_KBP is None else (read_KBP,)
+        h_KBH = self.scan(x_KRD, tokens_KBT, each, self._additive(x_KRD), *asked)
         return self.head(h_KBH if every_step else normalisation(h_KBH))
 
     def _normalisation(self) -> tuple[Normalisation, bool]:
@@ -461,13 +490,22 @@ class PerTrial(Network):
     @classmethod
     @functools.lru_cache(maxsize=256)
     def stacking(
-        cls, config: Any, vocabulary: Vocabulary, shape_BT: tuple[int, ...], device: str, num_trials: int
+        cls,
+        config: Any,
+        vocabulary: Vocabulary,
+        shape_BT: tuple[int, ...],
+        device: str,
+        num_trials: int,
+        places: tuple[int, ...] = (),
     ) -> Stacking:
-        """Decide whether so many trials with these settings, trained on batches of this shape, share one program."""
+        """Decide whether so many trials with these settings, trained on batches of this shape, share one program.
+
+        `places` is (P,) if logits are read at P places of a sample.
+        """
         generator = torch.Generator().manual_seed(0)
         shape = (num_trials, *shape_BT)
         tokens_KBT = torch.randint(vocabulary.readable, shape, generator=generator).to(device)
-        end_KB = torch.randint(shape_BT[1], shape[:2], generator=generator).to(device)
+        end_KB = torch.randint(shape_BT[1], (*shape[:2], *places), generator=generator).to(device)
         module = cls._wrap(config, vocabulary)
         module.to(torch.device(device))
         states = [cls._wrap(config, vocabulary, seed).state for seed in range(num_trials)]
@@ -490,7 +528,8 @@ class PerTrial(Network):
         # Padding has no embedding. Any token will do, because a causal model cannot see what follows [EOI].
         readable_KBT = tokens_KBT.clamp(max=self.vocabulary.readable - 1)
         self.wrapped.to(tokens_KBT.device)
-        call = self._call_stacked if self.training and self._stacks(tokens_KBT) else self._call_in_turn
+        stacks = self.training and self._stacks(tokens_KBT, end_KB, NUM_TRIED)
+        call = self._call_stacked if stacks else self._call_in_turn
         logits_KBV, buffers = call(readable_KBT, end_KB)
         if self.training:
             with torch.no_grad():
@@ -498,15 +537,15 @@ class PerTrial(Network):
                     self[name].copy_(buffer)
         return logits_KBV
 
-    def _stacks(self, tokens_KBT: Tensor) -> bool:
-        _, *shape = tokens_KBT.shape
-        return self.stacking(self.config, self.vocabulary, tuple(shape), tokens_KBT.device.type, NUM_TRIED).stacked
+    def _stacks(self, tokens_KBT: Tensor, end_KB: Tensor, num_trials: int) -> bool:
+        (_, *shape), device, (_, _, *places) = tokens_KBT.shape, tokens_KBT.device.type, end_KB.shape
+        asked = self.config, self.vocabulary, tuple(shape), device, num_trials, tuple(places)
+        return self.stacking(*asked).stacked
 
     def _call_stacked(self, tokens_KBT: Tensor, end_KB: Tensor) -> tuple[Tensor, State]:
         """Call the module for all trials at once, or for each as a stack of one if only that is exact."""
-        K, *shape = tokens_KBT.shape
-        device = tokens_KBT.device.type
-        exact = K == 1 or self.stacking(self.config, self.vocabulary, tuple(shape), device, K).stacked
+        K = len(tokens_KBT)
+        exact = K == 1 or self._stacks(tokens_KBT, end_KB, K)
         size = K if exact else 1
         logits, buffers = [], []
         stacks = (tokens_KBT, end_KB, *map(self._given, self.names))

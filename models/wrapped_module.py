@@ -47,6 +47,7 @@ class WrappedModule:
     def __call__(self, state: Mapping[str, Tensor], tokens_BT: Tensor, end_B: Tensor) -> tuple[Tensor, State]:
         """Return the logits (B, V) at the ends, and the buffers after the call, given a trial's parameters and buffers.
 
+        If the ends are several places of each sample, (B, P), the logits are (BP, V), and the module is given the last.
         Buffers may be changed in place. Whatever else the module remembers is forgotten, because the next call may be
         another trial's.
         """
@@ -56,7 +57,8 @@ class WrappedModule:
             for tensors, key, name in self._places:
                 tensors[key] = state[name]
             self._refresh_recurrent()
-            output = self.module(tokens_BT, end_B) if self._takes_ends else self.module(tokens_BT)
+            last_B = end_B if end_B.dim() == 1 else end_B[:, -1]
+            output = self.module(tokens_BT, last_B) if self._takes_ends else self.module(tokens_BT)
             changed = {name: tensors[key] for tensors, key, name in self._places if name in self.buffers}
         finally:
             for (tensors, key, _), placeholder in zip(self._places, placeholders, strict=True):
@@ -74,9 +76,20 @@ class WrappedModule:
 
     def _logits(self, output: Any, tokens_BT: Tensor, end_B: Tensor) -> Tensor:
         B, T, V = *tokens_BT.shape, self._vocabulary
+        several = end_B.dim() > 1
         if isinstance(output, Tensor) and output.shape == (B, T, V):
+            if several:
+                return output.take_along_dim(end_B[..., None], 1).flatten(0, 1)
             return output.take_along_dim(end_B[:, None, None], 1).squeeze(1)
         if isinstance(output, Tensor) and output.shape == (B, V) and self._takes_ends:
+            if several:
+                raise InvalidSettings(
+                    [
+                        f"{self.place}: model {self._name} returns logits only at the ends, {(B, V)}, but samples"
+                        f" have labels at other places too: return them at all positions, {(B, T, V)}, or train with"
+                        " supervision final"
+                    ]
+                )
             return output
         found = f"the shape {tuple(output.shape)}" if isinstance(output, Tensor) else f"a {type(output).__name__}"
         wanted = f"logits of shape {(B, T, V)}, which is (samples, tokens, vocabulary)"

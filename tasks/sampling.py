@@ -1,9 +1,10 @@
 """Batches of any task, drawn on the device from an explicit generator.
 
-Suffixes of names are shapes: N samples, T tokens, L symbols, S states, V vocabulary.
+Suffixes of names are shapes: N samples, T tokens, L symbols, P places that are read, S states, V vocabulary.
 """
 
 import hashlib
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
@@ -11,13 +12,17 @@ from torch import Tensor
 
 from orch.tasks.task import Task
 
+IGNORED = -100
+"""Stands for a target where a sample has none. Losses are zero there, because torch's cross-entropy ignores it."""
+
 
 class Batch(NamedTuple):
     tokens_NT: Tensor
     """`[BOS] inputs… [EOI]`, then padding (`task.num_readable`) up to the length of the longest possible sample."""
     end_N: Tensor
-    """Position of [EOI], the only one whose prediction counts."""
+    """Position of [EOI], the only one whose prediction counts. `Sampler.label` adds others: then it is (N, P)."""
     target_N: Tensor
+    """Token to predict there; (N, P) if there are several."""
 
 
 def derive_seed(*parts: int | str) -> int:
@@ -43,11 +48,25 @@ class Sampler:
         """Make a generator on the device, seeded with `derive_seed`."""
         return torch.Generator(self.device).manual_seed(derive_seed(*seed_parts))
 
-    def draw(self, generator: torch.Generator, num_samples: int, shortest: int, longest: int) -> Batch:
-        """Draw samples, each with a number of inputs that is uniform from `shortest` to `longest`."""
+    def draw(
+        self,
+        generator: torch.Generator,
+        num_samples: int,
+        shortest: int,
+        longest: int,
+        longest_N: Tensor | None = None,
+    ) -> Batch:
+        """Draw samples, each with a number of inputs that is uniform from `shortest` to `longest`.
+
+        With `longest_N`, each sample has at most that many, at most `longest`; the shapes stay the same.
+        """
         task, slots = self.task, self.task.slots
         symbols_NL = torch.empty(num_samples, task.num_symbols_for(longest), dtype=torch.int64, device=self.device)
         num_inputs_N = torch.randint(shortest, longest + 1, (num_samples,), generator=generator, device=self.device)
+        if longest_N is not None:
+            share_N = torch.rand(num_samples, generator=generator, device=self.device, dtype=torch.float64)
+            num_choices_N = longest_N.to(self.device) - shortest + 1
+            num_inputs_N = shortest + (share_N * num_choices_N).long()
         for position, slot in enumerate(slots):
             symbols_NL[:, position :: len(slots)].random_(slot.start, slot.stop, generator=generator)
         end_N = (num_inputs_N - 1) * len(slots) + 2
@@ -59,10 +78,35 @@ class Sampler:
 
     def targets(self, tokens_NT: Tensor) -> Tensor:
         """Compute the targets, with one table look-up per position for all samples at once."""
+        for state_N in self._states(tokens_NT):
+            last_N = state_N
+        return self._target[last_N]
+
+    def _states(self, tokens_NT: Tensor) -> Iterator[Tensor]:
+        """Yield the state of every sample after each token."""
         state_N = torch.zeros(len(tokens_NT), dtype=torch.int64, device=self.device)
         for token_N in tokens_NT.unbind(1):
             state_N = self._next_state[state_N * self._stride + token_N]
-        return self._target[state_N]
+            yield state_N
+
+    def label(self, batch: Batch, interval: int | None) -> Batch:
+        """Return a batch with labels also within its samples: at every `interval`-th input, and at [EOI] as before.
+
+        The label of an input is the answer to the sequence that ends with it. Operators between inputs have none,
+        because no sequence ends there. Places and labels become (N, P), where [EOI] is the last of P. A sample with
+        fewer inputs than others has the label `IGNORED` for the missing ones, and its [EOI] as their place.
+        """
+        if interval is None:
+            return batch
+        tokens_NT, end_N, target_N = batch
+        num_slots = len(self.task.slots)
+        most_inputs, first = (tokens_NT.shape[1] - 3) // num_slots + 1, interval - 1
+        place_P = 1 + num_slots * torch.arange(first, max(first, most_inputs), interval, device=self.device)
+        is_there_NP = place_P < end_N[:, None]
+        label_NP = self._target[torch.stack(list(self._states(tokens_NT)), 1)[:, place_P]]
+        place_NP = torch.where(is_there_NP, place_P, end_N[:, None])
+        label_NP = torch.where(is_there_NP, label_NP, IGNORED)
+        return Batch(tokens_NT, torch.cat([place_NP, end_N[:, None]], 1), torch.cat([label_NP, target_N[:, None]], 1))
 
     def draw_balanced(self, generator: torch.Generator, num_samples: int, num_inputs: int) -> Batch:
         """Draw samples of one length whose targets are spread evenly: class counts differ by at most one.

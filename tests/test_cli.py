@@ -38,9 +38,9 @@ def test_the_list_of_commands_shows_whole_sentences():
     assert all(line.endswith(".") and not line.endswith("...") for line in lines)
 
 
-def test_the_map_in_the_readme_names_files_that_exist():
+def test_the_map_of_the_folders_names_files_that_exist():
     root = Path(__file__).parents[1]
-    rows = [line.split(" | ") for line in (root / "README.md").read_text().splitlines() if line.startswith("| `")]
+    rows = [line.split(" | ") for line in (root / "CONTRIBUTING.md").read_text().splitlines() if line.startswith("| `")]
     named = [
         (folder, name)
         for cell, contents, *_ in rows

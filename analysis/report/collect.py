@@ -24,12 +24,14 @@ from orch.store.bundled import BUNDLED
 from orch.sweeps.catalogue import BUILT_IN, Catalogue, resolve
 from orch.sweeps.cell import Cell
 from orch.sweeps.experiments import demo
+from orch.sweeps.protocols import DECIDED, options_of
+from orch.sweeps.recipe import RECIPE
 from orch.sweeps.registry import ALL, SWEEPS
-from orch.sweeps.scales import LAPTOP, SCALES, Scale
+from orch.sweeps.scales import LAPTOP, SCALES, Scale, find_scale, is_scale
 from orch.usercode import UserSweep
 from orch.usercode.naming import newest_code, recordings
 
-_TRIAL_SETTINGS = {"train_examples", "max_inputs", "steps", "batch_size", "test_length", "balanced"}
+_TRIAL_SETTINGS = {"train_examples", "steps", "batch_size", "balanced", *RECIPE, *DECIDED} - {"curve_lengths"}
 _ORIGIN_COLUMNS = ("host", "device", "threads", "kernel", "mamba_kernel", "git_commit", "git_dirty", "packages")
 
 
@@ -111,6 +113,10 @@ class StudyReport:
         """The scale of the reported cells."""
         return self.board.scale
 
+    def published_tables(self, sweep: str) -> list[str]:
+        """Return the published tables that a sweep is compared with: none under a protocol."""
+        return list(tables_of([sweep])) if self.scale.protocol is None else []
+
     @property
     def scale_names(self) -> str:
         """The scales of all its sweeps."""
@@ -158,7 +164,7 @@ class StudyReport:
         """Return a command about a sweep that works when it is pasted into a shell."""
         names = [self.files.get(name, name) for name in sweep.split()]
         place = "" if verb == "sweep" and self.location == BUNDLED else self.store_option
-        return shlex.join(["orch", verb, *names, "--scale", scale]) + place
+        return shlex.join(["orch", verb, *names, *options_of(scale)]) + place
 
     @property
     def store_option(self) -> str:
@@ -187,7 +193,7 @@ def collect(
     paths of those that were read from files, by name.
     """
     store.check_exists()
-    board = Board.read(store, SCALES[scale or most_common_scale(store)], catalogue)
+    board = Board.read(store, find_scale(scale or most_common_scale(store)), catalogue)
     recorded = [] if sweeps else recorded_sweeps(store, board.failed, scale)
     names = resolve(sweeps, catalogue) if sweeps else _sweeps_of_store(store, board, alone=not recorded)
     found = [sweep_result(name, board) for name in names]
@@ -223,6 +229,8 @@ def _not_recorded(store: Store, files: Mapping[str, str], board: Board) -> dict[
 def relevant_claims(board: Board, sweeps: Collection[str]) -> list[ClaimsAtScale]:
     """Judge the claims that these sweeps have results for. The demo's claims are judged at its own scale."""
     relevant = [claim for claim in CLAIMS if not claim.sweeps.isdisjoint(sweeps)]
+    if board.scale.protocol is not None:
+        return []  # the paper's claims are about the sweeps as they are
     found = [judge_board(board, relevant)] if relevant and not board.scale.sparse else []
     return [*found, judge_board(board.at(demo.SMALL))] if DEMO in sweeps else found
 
@@ -231,8 +239,9 @@ def most_common_scale(store: Store) -> str:
     """Return the scale of the sweeps that ask for most of the finished trials."""
     done, counts = store.done(), dict.fromkeys(SCALES, 0)
     for values in store.list_json("sweeps").values():
-        if values["scale"] in counts:
-            counts[values["scale"]] += 1 + sum(trial_id in done for trial_id in values["seconds"])
+        if is_scale(values["scale"]):
+            finished = sum(trial_id in done for trial_id in values["seconds"])
+            counts[values["scale"]] = counts.get(values["scale"], 0) + 1 + finished
     return max(counts, key=counts.__getitem__) if any(counts.values()) else LAPTOP.name
 
 

@@ -15,7 +15,7 @@ from orch.analysis.claims.condition import FAILED
 from orch.analysis.comparison import Comparison
 from orch.analysis.figures import Drawing, Gallery, svg_element
 from orch.analysis.html_templates import open_templates
-from orch.analysis.published import OOD, VALIDATION, tables_of
+from orch.analysis.published import OOD, VALIDATION
 from orch.analysis.report.collect import Origin, StudyReport, SweepResult
 from orch.analysis.report.sweep_table import NUMBERS, SweepTable, cell_row, sweep_table
 from orch.analysis.reproduction import Reproduction, reproduction
@@ -83,7 +83,8 @@ def _sections(report: StudyReport, gallery: Gallery) -> Iterator[PageSection]:
         yield PageSection("numbers", title, reproduction_section(report.comparisons))
 
     def paper_tables(sweep: SweepResult) -> list[Markup]:
-        return [Markup(render(name, report.comparisons, report.scale, "html")) for name in tables_of([sweep.name])]
+        names = report.published_tables(sweep.name)
+        return [Markup(render(name, report.comparisons, report.scale, "html")) for name in names]
 
     def own_table(sweep: SweepResult) -> SweepTable:
         return sweep_table(sweep, report.scale)

@@ -16,10 +16,16 @@ if TYPE_CHECKING:
 
 class Network(BilinearFamily):
     def scan(
-        self, x_KRD: Tensor, tokens_KBT: Tensor, normalisation: Normalisation, additive_KRH: Tensor | None
+        self,
+        x_KRD: Tensor,
+        tokens_KBT: Tensor,
+        normalisation: Normalisation,
+        additive_KRH: Tensor | None,
+        read_KBP: Tensor | None = None,
     ) -> Tensor:
         table_KRHH = self.token_table("recurrence.transition", x_KRD)
-        return block_scan(table_KRHH[..., None], tokens_KBT, self["initial_state"], normalisation, additive_KRH)
+        options = self["initial_state"], normalisation, additive_KRH
+        return block_scan(table_KRHH[..., None], tokens_KBT, *options, read_KBP=read_KBP)
 
     def gpu_scan(
         self,

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from orch.core.settings import setting
 from orch.models.config import Shape
-from orch.models.kernel import PLAIN
+from orch.models.kernel import COMPILED, PLAIN
 from orch.models.look import DASHED, Look
 from orch.models.residual.config import ResidualConfig
 from orch.models.step_costs import Launches
@@ -67,6 +67,7 @@ class Config(DeltaConfig):
     revision = 1
     packs_across_cells = True
     compiled_from = 1
+    places_kernel = COMPILED
     about = "delta rule: one generalised Householder reflection a token"
     title = "DeltaNet"
     variant_titles = {"negative": "DeltaNet [-1, 1]"}

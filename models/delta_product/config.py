@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from orch.core.settings import setting
 from orch.models.config import Vocabulary
 from orch.models.delta_net.config import DeltaConfig
-from orch.models.kernel import PLAIN
+from orch.models.kernel import COMPILED, PLAIN
 from orch.models.look import DASHED, Look
 from orch.models.step_costs import Launches
 
@@ -16,6 +16,7 @@ class Config(DeltaConfig):
     revision = 1
     packs_across_cells = True
     compiled_from = 1
+    places_kernel = COMPILED
     about = "delta rule: a product of several Householder reflections a token"
     title = "DeltaProduct"
     variant_titles = {"negative": "DeltaProduct [-1, 1]"}

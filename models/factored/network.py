@@ -18,11 +18,16 @@ if TYPE_CHECKING:
 
 class Network(BilinearFamily):
     def scan(
-        self, x_KRD: Tensor, tokens_KBT: Tensor, normalisation: Normalisation, additive_KRH: Tensor | None
+        self,
+        x_KRD: Tensor,
+        tokens_KBT: Tensor,
+        normalisation: Normalisation,
+        additive_KRH: Tensor | None,
+        read_KBP: Tensor | None = None,
     ) -> Tensor:
         gate_KRF = self.vocabularies.by_token(torch.bmm, x_KRD, self["recurrence.gate"])
-        out, into = self["recurrence.out"], self["recurrence.into"]
-        return factored_scan(out, gate_KRF, into, tokens_KBT, self["initial_state"], normalisation, additive_KRH)
+        factors = self["recurrence.out"], gate_KRF, self["recurrence.into"]
+        return factored_scan(*factors, tokens_KBT, self["initial_state"], normalisation, additive_KRH, read_KBP)
 
     def gpu_scan(
         self,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from orch.models.delta_net.config import DeltaConfig
-from orch.models.kernel import PLAIN
+from orch.models.kernel import COMPILED, PLAIN
 from orch.models.look import DASHED, Look
 from orch.models.step_costs import Launches
 
@@ -14,6 +14,7 @@ class Config(DeltaConfig):
     revision = 1
     packs_across_cells = True
     compiled_from = 1
+    places_kernel = COMPILED
     about = "delta rule with a state that decays"
     title = "Gated DeltaNet"
     variant_titles = {"negative": "Gated DeltaNet [-1, 1]"}

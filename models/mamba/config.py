@@ -28,7 +28,8 @@ class Config(LayeredConfig):
     }
     packs = True
     compiled_from = 1
-    compiled_kernel = COMPILED_2  # of `compiled`, only the scan is machine code
+    compiled_kernel = COMPILED_2
+    places_kernel = COMPILED  # of which only the scan is machine code
     gpu_kernels = True
     small_settings = {"layers": 2}
     own_learning_rates = {"laptop": (1e-3,)}
@@ -105,6 +106,13 @@ class Config(LayeredConfig):
         num_positions = num_samples * num_tokens
         at_positions = 2 * num_positions * (self.layers * mixing + (self.layers - 1) * (enter + leave))
         return at_positions + 2 * vocabulary.size * enter + 2 * num_samples * (leave + H * vocabulary.size)
+
+    def reading_flops(self, vocabulary: Vocabulary) -> int:
+        """Number of operations to answer at one more place: the gate and the output of the last block, and the head."""
+        return 2 * self.width * (2 * self.inner + vocabulary.size)
+
+    def reading_entries(self, vocabulary: Vocabulary) -> int:
+        return 12 * self.inner + 6 * vocabulary.size
 
     def sequential_positions(self, num_tokens: int) -> int:
         return num_tokens * self.layers

@@ -23,6 +23,7 @@ from orch.models.mamba.config import Config
 from orch.models.mamba.scan import convolve, scan
 from orch.models.network import Network as StackedNetwork
 from orch.models.network import parameters_like_torch
+from orch.models.places import places_of
 from orch.models.vocabularies import stack_padded
 from orch.models.wrapped_module import State
 
@@ -82,8 +83,7 @@ class Network(StackedNetwork):
         E_KVH = self["backbone.embeddings.weight"]
         trials_K = torch.arange(K, device=tokens_KBT.device)
         rows_KTB = tokens_KBT.mT + (trials_K * self.vocabulary.size)[:, None, None]
-        # The place of each sample's [EOI] among all positions of all trials.
-        places_N = (torch.arange(B, device=end_KB.device) + B * (end_KB + T * trials_K[:, None])).reshape(-1)
+        places_N = places_of(end_KB, T)
         x_KPH = F.embedding(rows_KTB, E_KVH.flatten(0, 1)).flatten(1, 2)
         for layer in range(self.config.layers):
             # The vocabulary is tiny: the first block enters once per token, not once per position.
@@ -93,9 +93,9 @@ class Network(StackedNetwork):
             else:
                 u_KTBI = _enter(_normalise(x_KPH), *self._entry(layer)).view(K, T, B, -1)
             y_KPI, x_KPI = self._mix(layer, u_KTBI)
-            if layer == self.config.layers - 1:  # only the head reads the last block, and only at [EOI]
+            if layer == self.config.layers - 1:  # only the head reads the last block, and only where it is asked
                 at_end = (each.flatten(0, 1).index_select(0, places_N) for each in (x_KPH, y_KPI, x_KPI))
-                x_KPH, y_KPI, x_KPI = (each.view(K, B, -1) for each in at_end)
+                x_KPH, y_KPI, x_KPI = (each.view(K, -1, each.shape[-1]) for each in at_end)
             y_KPI = torch.addcmul(y_KPI, self._of(layer, "mixer.D")[:, None], x_KPI)
             z_KPI = torch.bmm(self._norm(layer, x_KPH), self._of(layer, "mixer.in_proj.weight").chunk(2, dim=1)[1].mT)
             x_KPH = x_KPH + torch.bmm(y_KPI * F.silu(z_KPI), self._of(layer, "mixer.out_proj.weight").mT)

@@ -1,10 +1,12 @@
 """A batch split into positions, for nonlinear recurrences. Samples that have ended are left out."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from orch.models.places import add_at, states_at
 from orch.models.recurrence.token_lookup import on_host, one_hot, table_rows
 
 _SAMPLES_AT_ONCE = 8
@@ -62,15 +64,17 @@ class BatchPositions:
     end. Padding may change a state, because each final state is taken where its sequence ends.
     """
 
-    def __init__(self, tokens_KBT: Tensor, num_readable: int, weights_KHG: Tensor):
+    def __init__(self, tokens_KBT: Tensor, num_readable: int, weights_KHG: Tensor, read_KBP: Tensor | None = None):
+        """Split a batch of which the final states are wanted, or those after the positions `read_KBP`."""
         K, B, T = tokens_KBT.shape
         dtype = weights_KHG.dtype
         length_KB = (tokens_KBT != num_readable).sum(2)
         num_samples, num_ending, which_KRTB = [B] * T, [B] * T, None
         self._place: Tensor | None = None
+        self._read_KBP = read_KBP
         if on_host(tokens_KBT):
             num_ending = length_KB.view(-1).bincount(minlength=T + 1)[1:].tolist()
-            if weights_KHG[0].numel() >= _WORTH_ORDERING:
+            if weights_KHG[0].numel() >= _WORTH_ORDERING and read_KBP is None:
                 length_KB, order_KB = length_KB.sort(dim=1, descending=True, stable=True)
                 tokens_KBT = tokens_KBT.gather(1, order_KB[..., None].expand(K, B, T))
                 self._place = table_rows(order_KB.argsort(dim=1)[..., None], B).flatten()
@@ -87,10 +91,27 @@ class BatchPositions:
                 num_samples=count,
                 rows_N=rows_TKB[t, :, :count].reshape(-1),
                 which_KRB=None if which_KRTB is None else which_KRTB[:, :, t],
-                is_last_KB1=is_last_TKB1[t, :, :count] if num_ending[t] else None,
+                is_last_KB1=is_last_TKB1[t, :, :count] if num_ending[t] and read_KBP is None else None,
             )
             for t, count in enumerate(num_samples)
         ]
+
+    def choose(self, states: Sequence[Tensor], final_KBH: Tensor) -> Tensor:
+        """Return the states that are wanted, given those after each position and the final ones."""
+        return final_KBH if self._read_KBP is None else states_at(torch.stack(list(states)), self._read_KBP)
+
+    def spread(self, g: Tensor) -> Tensor:
+        """Return the gradient of `choose` for `join`: at the final states, or at those after each position."""
+        if self._read_KBP is None:
+            return g
+        zeros_TKBH = g.new_zeros(len(self.positions), *self._read_KBP.shape[:2], g.shape[2])
+        return add_at(zeros_TKBH, self._read_KBP, g)
+
+    def join(self, t: int, g_KBH: Tensor | None, spread: Tensor) -> Tensor:
+        """Return the gradient at the states after position t: from the next position, and where they are wanted."""
+        if self._read_KBP is None:
+            return self.positions[t].join_last(g_KBH, spread)
+        return spread[t] if g_KBH is None else g_KBH + spread[t]
 
     def restore(self, x_KBH: Tensor) -> Tensor:
         """Return samples in their original order."""

@@ -25,8 +25,12 @@ def block_scan(
     normalisation: Normalisation,
     additive_KRH: Tensor | None = None,
     transition_type: type[Transition] | None = None,
+    read_KBP: Tensor | None = None,
 ) -> Tensor:
-    """Return the final states. Of four ways to apply a table, the fastest for the block size and the device is used."""
+    """Return the final states, or those after the positions `read_KBP`, (K, BP, H).
+
+    Of four ways to apply a table, the fastest for the block size and the device is used.
+    """
     b = table_KRbbn.shape[2]
     if transition_type is None:
         if b <= LARGEST_ELEMENTWISE_BLOCK:
@@ -36,9 +40,10 @@ def block_scan(
         else:
             transition_type = GatheredBlocks
     if transition_type is ElementwiseBlocks or b == h0_KH.shape[-1]:
-        return scan(transition_type, normalisation, tokens_KBT, h0_KH, additive_KRH, table_KRbbn)
+        return scan(transition_type, normalisation, tokens_KBT, h0_KH, additive_KRH, table_KRbbn, read_KBP=read_KBP)
     additive_KRH = None if additive_KRH is None else _turn(additive_KRH, b)
-    h_KBH = scan(transition_type, normalisation.turned(), tokens_KBT, _turn(h0_KH, b), additive_KRH, table_KRbbn)
+    turned = normalisation.turned(), tokens_KBT, _turn(h0_KH, b), additive_KRH
+    h_KBH = scan(transition_type, *turned, table_KRbbn, read_KBP=read_KBP)
     return _turn(h_KBH, h_KBH.shape[-1] // b)
 
 

@@ -54,7 +54,11 @@ def _solve_chunk(
     if state_Ndd is not None:
         known = torch.bmm(k_NWd, state_Ndd.mT)
         right_NWd = v_NWd - (known if decay_NW is None else known * decay_NW.exp()[..., None])
-    u_NWd = torch.linalg.solve_triangular(overlap_NWW, right_NWd * beta_NW[..., None], upper=False, unitriangular=True)
+    right_NWd = right_NWd * beta_NW[..., None]
+    numbers = torch.promote_types(right_NWd.dtype, torch.float32)  # no solver takes the bfloat16 of autocast
+    u_NWd = torch.linalg.solve_triangular(
+        overlap_NWW.to(numbers), right_NWd.to(numbers), upper=False, unitriangular=True
+    )
     output = torch.bmm(reads_NTW, u_NWd)
     if state_Ndd is not None:
         read = torch.bmm(q_NTd, state_Ndd.mT)

@@ -10,17 +10,23 @@ from orch.models.recurrence.batch_positions import BatchPositions, Position
 from orch.models.recurrence.token_lookup import with_padding
 
 
-def elman_scan(input_KRH: Tensor, hidden_KHH: Tensor, tokens_KBT: Tensor) -> Tensor:
-    """Return the final states, (K, B, H). Past states are kept only if gradients are needed."""
-    reading = BatchPositions(tokens_KBT, input_KRH.shape[1], hidden_KHH)
+def elman_scan(input_KRH: Tensor, hidden_KHH: Tensor, tokens_KBT: Tensor, read_KBP: Tensor | None = None) -> Tensor:
+    """Return the final states, (K, B, H), or those after the positions `read_KBP`, (K, BP, H).
+
+    Past states are kept only if they are read or gradients are needed.
+    """
+    reading = BatchPositions(tokens_KBT, input_KRH.shape[1], hidden_KHH, read_KBP)
     if torch.is_grad_enabled() and (input_KRH.requires_grad or hidden_KHH.requires_grad):
         return reading.restore(apply_function(_Elman, input_KRH, hidden_KHH, reading))
     cell = _Cell(input_KRH, hidden_KHH)
     h, final = (input_KRH.new_zeros(*tokens_KBT.shape[:2], input_KRH.shape[2]) for _ in range(2))
+    states = []
     for position in reading.positions:
         h = cell.step(position, h[:, : position.num_samples])
         position.keep_last(h, final)
-    return reading.restore(final)
+        if read_KBP is not None:
+            states.append(h)
+    return reading.restore(reading.choose(states, final))
 
 
 class _Cell:
@@ -53,17 +59,18 @@ class _Elman(torch.autograd.Function):
             h = cell.step(position, before)
             position.keep_last(h, final)
             steps.append((position, before, h))
-        ctx.parts, ctx.num_readable = (hidden_KHH, steps), input_KRH.shape[1]
-        return final
+        ctx.parts, ctx.num_readable = (hidden_KHH, steps, reading), input_KRH.shape[1]
+        return reading.choose([h for *_, h in steps], final)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, g_final: Tensor) -> tuple[Tensor | None, ...]:
-        (hidden_KHH, steps), (K, _, H), R = ctx.parts, g_final.shape, ctx.num_readable
+        (hidden_KHH, steps, reading), (K, _, H), R = ctx.parts, g_final.shape, ctx.num_readable
+        spread = reading.spread(g_final)
         g_input, g_across, g_h = g_final.new_zeros(K, R + 1, H), torch.zeros_like(hidden_KHH), None
         for t in reversed(range(len(steps))):
             position, before, h = steps[t]
-            g_h = position.join_last(g_h, g_final)
+            g_h = reading.join(t, g_h, spread)
             g_u = torch.addcmul(g_h, g_h * h, h, value=-1)
             # Summed at once, because a pack's gradients of all positions would not stay in the cache.
             position.add_up(g_u, g_input)

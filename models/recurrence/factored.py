@@ -20,16 +20,18 @@ def factored_scan(
     h0_KH: Tensor,
     normalisation: Normalisation,
     additive_KRH: Tensor | None = None,
+    read_KBP: Tensor | None = None,
 ) -> Tensor:
-    """Return the final states, by the cheaper of two orders of multiplication.
+    """Return the final states, or those after the positions `read_KBP`, by the cheaper of two orders of multiplication.
 
     Either every position goes through the factors, or one H x H transition per token is multiplied out beforehand,
     which is cheaper for long sequences, many samples and many factors.
     """
     if multiplies_out(tokens_KBT, gate_KRF, out_KHF):
         table_KRHH = apply_function(_MultipliedOut, out_KHF, gate_KRF, into_KHF)
-        return block_scan(table_KRHH[..., None], tokens_KBT, h0_KH, normalisation, additive_KRH)
-    return scan(FactoredTransition, normalisation, tokens_KBT, h0_KH, additive_KRH, out_KHF, gate_KRF, into_KHF)
+        return block_scan(table_KRHH[..., None], tokens_KBT, h0_KH, normalisation, additive_KRH, read_KBP=read_KBP)
+    options, factors = (normalisation, tokens_KBT, h0_KH, additive_KRH), (out_KHF, gate_KRF, into_KHF)
+    return scan(FactoredTransition, *options, *factors, read_KBP=read_KBP)
 
 
 def multiplies_out(tokens_KBT: Tensor, gate_KRF: Tensor, out_KHF: Tensor) -> bool:

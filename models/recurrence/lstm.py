@@ -10,17 +10,23 @@ from orch.models.recurrence.batch_positions import BatchPositions, Position
 from orch.models.recurrence.token_lookup import with_padding
 
 
-def lstm_scan(input_KRG: Tensor, hidden_KGH: Tensor, tokens_KBT: Tensor) -> Tensor:
-    """Return the final hidden states, (K, B, H); G = 4H. Past states are kept only if gradients are needed."""
-    reading = BatchPositions(tokens_KBT, input_KRG.shape[1], hidden_KGH)
+def lstm_scan(input_KRG: Tensor, hidden_KGH: Tensor, tokens_KBT: Tensor, read_KBP: Tensor | None = None) -> Tensor:
+    """Return the final hidden states, (K, B, H), or those after the positions `read_KBP`, (K, BP, H); G = 4H.
+
+    Past states are kept only if they are read or gradients are needed.
+    """
+    reading = BatchPositions(tokens_KBT, input_KRG.shape[1], hidden_KGH, read_KBP)
     if torch.is_grad_enabled() and (input_KRG.requires_grad or hidden_KGH.requires_grad):
         return reading.restore(apply_function(_LSTM, input_KRG, hidden_KGH, reading))
     cell = _Cell(input_KRG, hidden_KGH)
     h, c, final = (input_KRG.new_zeros(*tokens_KBT.shape[:2], hidden_KGH.shape[2]) for _ in range(3))
+    states = []
     for position in reading.positions:
         h, c, *_ = cell.step(position, h[:, : position.num_samples], c[:, : position.num_samples])
         position.keep_last(h, final)
-    return reading.restore(final)
+        if read_KBP is not None:
+            states.append(h)
+    return reading.restore(reading.choose(states, final))
 
 
 class _Cell:
@@ -61,19 +67,20 @@ class _LSTM(torch.autograd.Function):
             h, c, gates, tanh_c = cell.step(position, *before)
             position.keep_last(h, final)
             steps.append((position, *before, gates, tanh_c, h))
-        ctx.parts, ctx.num_readable = (hidden_KGH, steps), input_KRG.shape[1]
-        return final
+        ctx.parts, ctx.num_readable = (hidden_KGH, steps, reading), input_KRG.shape[1]
+        return reading.choose([h for *_, h in steps], final)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, g_final: Tensor) -> tuple[Tensor | None, ...]:
-        hidden_KGH, steps = ctx.parts
+        hidden_KGH, steps, reading = ctx.parts
+        spread = reading.spread(g_final)
         (K, G, H), R = hidden_KGH.shape, ctx.num_readable
         g_input, g_across = g_final.new_zeros(K, R + 1, G), g_final.new_zeros(K, H, G)
-        g_h, all_g_c, buffer = None, torch.zeros_like(g_final), torch.empty_like(steps[0][3])
+        g_h, all_g_c, buffer = None, torch.zeros_like(steps[0][1]), torch.empty_like(steps[0][3])
         for t in reversed(range(len(steps))):
             position, h_before, c_before, gates, tanh_c, h = steps[t]
-            g_h = position.join_last(g_h, g_final)
+            g_h = reading.join(t, g_h, spread)
             g_c = all_g_c[:, : position.num_samples]
             g_gates = buffer.view(-1)[: gates.numel()].view_as(gates)
             (i, f, g, o), (g_i, g_f, g_g, g_o) = gates.chunk(4, dim=-1), g_gates.chunk(4, dim=-1)

@@ -66,6 +66,13 @@ class ResidualConfig(LayeredConfig):
         positions = num_samples * num_tokens
         return positions * (mixers + (self.layers - 1) * mlp) + num_samples * (mlp + 2 * self.width * vocabulary.size)
 
+    def reading_flops(self, vocabulary: Vocabulary) -> int:
+        """Number of operations to answer at one more place: the last block's output and perceptron, and the head."""
+        return 2 * self.width * (self.width + 3 * self.hidden + vocabulary.size)
+
+    def reading_entries(self, vocabulary: Vocabulary) -> int:
+        return 16 * self.width + 6 * self.hidden + 6 * vocabulary.size
+
     def choices(self, vocabulary: Vocabulary, num_positions: int) -> tuple[bool, ...]:
         return table_choices(vocabulary)
 

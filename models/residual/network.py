@@ -19,6 +19,7 @@ from orch.models.autograd import apply_function
 from orch.models.config import Vocabulary
 from orch.models.kernel import COMPILED
 from orch.models.network import Network, State, normal, uniform
+from orch.models.places import last_place, places_of
 from orch.models.residual.config import TABLE_ROWS, ResidualConfig
 
 if TYPE_CHECKING:
@@ -64,16 +65,20 @@ class ResidualNetwork(Network):
         trials_K = torch.arange(K, device=tokens_KBT.device)
         E_KVH = pad_rows(self["embedding"])
         rows_KTB = readable_KTB + (trials_K * E_KVH.shape[1])[:, None, None]
-        last = self.config.layers - 1
+        last, last_KB = self.config.layers - 1, last_place(end_KB)
         x_KTBH = F.embedding(rows_KTB, E_KVH.flatten(0, 1))
         entered_KTBG = F.embedding(rows_KTB, self.enter(0, self.normed(0, E_KVH)).flatten(0, 1))
         for layer in range(last):
-            y_KTBI = self.scan(layer, entered_KTBG, end_KB)
+            y_KTBI = self.scan(layer, entered_KTBG, last_KB)
             x_KPH = self._leave(layer, y_KTBI.flatten(1, 2), x_KTBH.flatten(1, 2))
             x_KTBH = x_KPH.view_as(x_KTBH)
             entered_KPG = self.enter(layer + 1, self.normed(layer + 1, x_KPH))
             entered_KTBG = entered_KPG.view(*x_KTBH.shape[:3], -1)
-        x_KBH = self._leave(last, self.scan_to_end(last, entered_KTBG, end_KB), at_end(x_KTBH, end_KB))
+        if end_KB.dim() > 2:
+            y_KBI = at_end(self.scan(last, entered_KTBG, last_KB), end_KB)
+        else:
+            y_KBI = self.scan_to_end(last, entered_KTBG, end_KB)
+        x_KBH = self._leave(last, y_KBI, at_end(x_KTBH, end_KB))
         return self.head(rms_norm(x_KBH, self["norm"]))
 
     def scan_to_end(self, layer: int, entered_KTBG: Tensor, end_KB: Tensor) -> Tensor:
@@ -109,12 +114,9 @@ class ResidualNetwork(Network):
 
 
 def at_end(x_KTBH: Tensor, end_KB: Tensor) -> Tensor:
-    """Return the vectors at the positions `end_KB`: (K, B, H)."""
-    K, T, B, H = x_KTBH.shape
-    trials_K1 = torch.arange(K, device=end_KB.device)[:, None]
-    # The place of each sample's [EOI] among all positions of all trials.
-    places_KB = torch.arange(B, device=end_KB.device) + B * (end_KB + T * trials_K1)
-    return x_KTBH.reshape(-1, H).index_select(0, places_KB.reshape(-1)).view(K, B, H)
+    """Return the vectors at the positions `end_KB`: (K, B, H), or (K, BP, H) if they are (K, B, P)."""
+    K, T, _, H = x_KTBH.shape
+    return x_KTBH.reshape(-1, H).index_select(0, places_of(end_KB, T)).view(K, -1, H)
 
 
 def pad_rows(table_KRH: Tensor) -> Tensor:

@@ -7,14 +7,18 @@ from torch import Tensor
 
 from orch.models.kernel import TRITON
 from orch.models.network import TokenRNN
+from orch.models.places import several_places
 from orch.models.recurrence import elman_scan
 
 
 class Network(TokenRNN):
     def forward(self, tokens_KBT: Tensor, end_KB: Tensor) -> Tensor:
-        if self.answers_compiled:
+        read_KBP = several_places(end_KB)
+        if self.answers_compiled and read_KBP is None:
             return self.head(self.compiled_scan(tokens_KBT).forward(keep=False))
-        scan = elman_scan
-        if self.kernel == TRITON:
-            from orch.models.gpu_kernels.gates import elman_scan as scan
-        return self.head(scan(self.input_table(), self["recurrence.weight_hh"], tokens_KBT))
+        scanned = self.input_table(), self["recurrence.weight_hh"], tokens_KBT
+        if self.kernel == TRITON and read_KBP is None:
+            from orch.models.gpu_kernels.gates import elman_scan as gpu_scan
+
+            return self.head(gpu_scan(*scanned))
+        return self.head(elman_scan(*scanned, read_KBP))

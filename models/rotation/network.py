@@ -21,12 +21,18 @@ class Network(BilinearFamily):
         return self.token_table("recurrence.angle", x_KRD)
 
     def scan(
-        self, x_KRD: Tensor, tokens_KBT: Tensor, normalisation: Normalisation, additive_KRH: Tensor | None
+        self,
+        x_KRD: Tensor,
+        tokens_KBT: Tensor,
+        normalisation: Normalisation,
+        additive_KRH: Tensor | None,
+        read_KBP: Tensor | None = None,
     ) -> Tensor:
         theta_KRn = self.angles(x_KRD)
         cos, sin = theta_KRn.cos(), theta_KRn.sin()
         table_KRbbn = torch.unflatten(torch.stack([cos, -sin, sin, cos], dim=2), 2, (2, 2))
-        return block_scan(table_KRbbn, tokens_KBT, self["initial_state"], normalisation, additive_KRH)
+        options = self["initial_state"], normalisation, additive_KRH
+        return block_scan(table_KRbbn, tokens_KBT, *options, read_KBP=read_KBP)
 
     def gpu_scan(
         self,

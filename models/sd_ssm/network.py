@@ -16,6 +16,7 @@ from torch.nn import functional as F
 from orch.models.config import Vocabulary
 from orch.models.network import Network as StackedNetwork
 from orch.models.network import State, normal, uniform
+from orch.models.places import several_places
 from orch.models.recurrence import Normalisation, block_scan
 from orch.models.residual.network import by_entry, pad_rows
 from orch.models.sd_ssm.config import Config
@@ -45,7 +46,8 @@ class Network(StackedNetwork):
         h0_KH = x_KRD.new_zeros(len(x_KRD), self.config.width)
         normalisation = Normalisation("none", self.config.width)
         table_KRHH = by_token(self.transitions, x_KRD, self["selection"], self["selection_bias"], self["dictionary"])
-        h_KBH = block_scan(table_KRHH[..., None], tokens_KBT, h0_KH, normalisation, additive_KRH)
+        options, read_KBP = (h0_KH, normalisation, additive_KRH), several_places(end_KB)
+        h_KBH = block_scan(table_KRHH[..., None], tokens_KBT, *options, read_KBP=read_KBP)
         normed_KBH = F.layer_norm(h_KBH, h_KBH.shape[-1:], eps=NORM_EPSILON)
         return self.head(torch.addcmul(self["norm.bias"][:, None], normed_KBH, self["norm.weight"][:, None]))
 

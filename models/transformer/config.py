@@ -1,6 +1,6 @@
 """Settings of the transformer: GPT-2 with no dropout and tied embeddings."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from orch.core.settings import setting
 from orch.models.config import LayeredConfig, Shape, Vocabulary
@@ -35,6 +35,9 @@ class Config(LayeredConfig):
     def max_tokens(self) -> int:
         return self.positions
 
+    def able_to_read(self, num_tokens: int) -> "Config":
+        return replace(self, positions=max(self.positions, num_tokens))
+
     def shapes(self, vocabulary: Vocabulary) -> dict[str, Shape]:
         H = self.width
         shapes: dict[str, Shape] = {
@@ -65,6 +68,13 @@ class Config(LayeredConfig):
         # The last block has keys and values at every position, and all else only at [EOI].
         last = 2 * positions * 2 * H * H + 2 * num_samples * 10 * H * H + 4 * positions * H
         return (self.layers - 1) * block + last + 2 * num_samples * H * vocabulary.size
+
+    def reading_flops(self, vocabulary: Vocabulary) -> int:
+        """Number of operations to answer at one more place: the products of the last block, and the head."""
+        return 2 * self.width * (10 * self.width + vocabulary.size)
+
+    def reading_entries(self, vocabulary: Vocabulary) -> int:
+        return 24 * self.width + 6 * vocabulary.size
 
     def sequential_positions(self, num_tokens: int) -> int:
         return 0

@@ -39,7 +39,8 @@ class Network(StackedNetwork):
         for layer in range(self.config.layers - 1):
             x_KPH = x_KPH + self._attend(layer, x_KPH, (K * B, T))
             x_KPH = x_KPH + self._think(layer, x_KPH)
-        x_KBH = self._last_block(x_KPH, end_KB, T)
+        last_block = self._last_block_at_places if end_KB.dim() > 2 else self._last_block
+        x_KBH = last_block(x_KPH, end_KB, T)
         return self.logits(_tied, self._norm("ln_f", x_KBH), self["transformer.wte.weight"])
 
     def _attend(self, layer: int, x_KPH: Tensor, shape: tuple[int, int]) -> Tensor:
@@ -67,6 +68,14 @@ class Network(StackedNetwork):
         mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=visible_NT[:, None, None])
         x_KBH = x_KBH + self._linear(f"{block}.attn.c_proj", mixed.reshape(K, B, H))
         return x_KBH + self._think(self.config.layers - 1, x_KBH)
+
+    def _last_block_at_places(self, x_KPH: Tensor, end_KBP: Tensor, T: int) -> Tensor:
+        """Return the last block's output at several positions of each sample, one sample after the other."""
+        (K, B, _), H, last = end_KBP.shape, self.config.width, self.config.layers - 1
+        x_KPH = x_KPH + self._attend(last, x_KPH, (K * B, T))
+        starts_KB1 = torch.arange(K * B, device=end_KBP.device).view(K, B, 1) * T
+        x_KNH = x_KPH.reshape(-1, H).index_select(0, (starts_KB1 + end_KBP).reshape(-1)).view(K, -1, H)
+        return x_KNH + self._think(last, x_KNH)
 
     def _think(self, layer: int, x_KPH: Tensor) -> Tensor:
         """Return what the perceptron of a block adds."""

@@ -1,12 +1,14 @@
 """Options that several commands share."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import click
 
 from orch.core.errors import StoreReadOnly
-from orch.sweeps.scales import SCALES
+from orch.sweeps.protocols import PROTOCOLS, scale_under
+from orch.sweeps.scales import LAPTOP, SCALES
 
 Command = Callable[..., Any]
 """A function that click turns into a command."""
@@ -32,12 +34,37 @@ def _scale_option(default: str) -> Decorator:
 
 scale_option = _scale_option("laptop")
 paper_scale_option = _scale_option("paper")
-sweep_scale_option = click.option(
-    "--scale",
-    type=click.Choice(list(SCALES)),
-    help=f"{_SCALES}  [default: laptop; of a recorded sweep of your own, the scale it was run at last]",
+
+protocol_option = click.option(
+    "--protocol",
+    type=click.Choice(list(PROTOCOLS)),
+    help="Decides lengths, labels and stopping. "
+    + "; ".join(f"{protocol.name}: {protocol.about}" for protocol in PROTOCOLS.values())
+    + ".",
 )
-"""The --scale of commands that name sweeps. `name_sweeps` finds the default."""
+"""The --protocol of commands that make trials."""
+
+
+def scale_options(default: str) -> Decorator:
+    """Return the --scale and --protocol of commands that name sweeps, given what the default of the scale is.
+
+    The command is called with one `scale`, such as laptop or laptop:chomsky. It is None without either option:
+    `name_sweeps` then finds the default.
+    """
+
+    def add(command: Command) -> Command:
+        @functools.wraps(command)
+        def with_protocol(*arguments: Any, scale: str | None, protocol: str | None, **options: Any) -> Any:
+            name = scale_under(scale or LAPTOP.name, protocol) if scale or protocol else None
+            return command(*arguments, scale=name, **options)
+
+        about = f"{_SCALES}  [default: {default}]"
+        return click.option("--scale", type=click.Choice(list(SCALES)), help=about)(protocol_option(with_protocol))
+
+    return add
+
+
+sweep_scale_options = scale_options("laptop; of a recorded sweep of your own, the scale it was run at last")
 
 where_option = click.option(
     "--where",

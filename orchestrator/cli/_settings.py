@@ -14,6 +14,7 @@ from orch.cli._sweeps import SUFFIX, read_definitions
 from orch.core.errors import InvalidSettings, OrchError
 from orch.core.settings import describe, field_types
 from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
+from orch.sweeps.recipe import RECIPE
 from orch.sweeps.trial import Trial
 
 _DEFINITIONS = "orch.definitions"
@@ -70,9 +71,8 @@ def setting_options(definitions: Definitions = BUILT_IN_DEFINITIONS) -> Iterator
             yield SettingOption(field_name, field_types(config_type)[field_name], section, description)
     for field in dataclasses.fields(Trial):
         if field.name not in ("task", "model"):
-            yield SettingOption(
-                field.name, field_types(Trial)[field.name], "Training settings", _describe(Trial, field.name)
-            )
+            section = "Recipe settings" if field.name in RECIPE else "Training settings"
+            yield SettingOption(field.name, field_types(Trial)[field.name], section, _describe(Trial, field.name))
 
 
 def _describe(config_type: type, name: str) -> str:

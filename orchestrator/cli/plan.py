@@ -11,7 +11,7 @@ import click
 from orch.analysis.comparison import num_covered
 from orch.analysis.published import published_cells
 from orch.cli._edits import edits_line, find_edits
-from orch.cli._options import json_option, on_option, store_option, sweep_scale_option, where_option
+from orch.cli._options import json_option, on_option, store_option, sweep_scale_options, where_option
 from orch.cli._sweeps import say_note, sweeps_argument
 from orch.cli._tables import print_rows
 from orch.cluster.launcher import Launcher, read_launcher
@@ -19,7 +19,7 @@ from orch.core.counted import counted
 from orch.core.errors import OrchError
 from orch.planning.estimate import Basis
 from orch.planning.step_time import ASSUMED_IN, START_SECONDS
-from orch.sweeps.scales import LAPTOP, SCALES
+from orch.sweeps.scales import LAPTOP, find_scale
 
 if TYPE_CHECKING:
     from orch.planning.plan import Plan
@@ -31,7 +31,7 @@ SHORT_HOURS = 0.2
 
 @click.command()
 @sweeps_argument(required=True)
-@sweep_scale_option
+@sweep_scale_options
 @where_option
 @store_option
 @on_option
@@ -126,7 +126,7 @@ def _print_bills(found: "Plan", launcher: Launcher) -> None:
 
 def _published(found: "Plan") -> dict[str, int]:
     ids = {planned.id for planned in found.trials}
-    return {"cells": len(published_cells()), "covered": num_covered(SCALES[found.scale], found.sweeps, ids)}
+    return {"cells": len(published_cells()), "covered": num_covered(find_scale(found.scale), found.sweeps, ids)}
 
 
 def _summary(found: "Plan") -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from orch.cli._options import store_option, sweep_scale_option
+from orch.cli._options import store_option, sweep_scale_options
 from orch.cli._output import check_output, output_options, write_table
 from orch.cli._sweeps import complete_sweeps, say_note
 from orch.core.errors import InvalidSettings, OrchError
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     help="Sweep that the view plan lists: built in, your own file, or one that orch status shows, whose recorded code"
     " is run. May be repeated.  [every sweep of the paper]",
 )
-@sweep_scale_option
+@sweep_scale_options
 @store_option
 @output_options
 def query(

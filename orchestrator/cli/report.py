@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from orch.cli._options import store_option
+from orch.cli._options import scale_options, store_option
 from orch.cli._sweeps import SUFFIX, say_note, sweeps_argument
 from orch.cli._tables import print_rows
 from orch.core.counted import counted
 from orch.core.errors import InvalidSettings
-from orch.sweeps.scales import SCALES
 
 if TYPE_CHECKING:
     from orch.analysis.comparison import Comparison
@@ -20,11 +19,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @sweeps_argument()
-@click.option(
-    "--scale",
-    type=click.Choice(list(SCALES)),
-    help="[default: of a recorded sweep of your own, the scale it was run at last; else that of most trials]",
-)
+@scale_options("of a recorded sweep of your own, the scale it was run at last; else that of most trials")
 @store_option
 @click.option(
     "--format",

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from orch.cli._options import store_option, sweep_scale_option, where_option
+from orch.cli._options import store_option, sweep_scale_options, where_option
 from orch.cli._output import check_output, output_options, write_table
 from orch.cli._sweeps import say_note, sweeps_argument
 from orch.core.errors import OrchError
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @sweeps_argument()
-@sweep_scale_option
+@sweep_scale_options
 @click.option(
     "--by",
     default="",

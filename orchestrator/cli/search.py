@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from orch.cli._options import BUNDLED, json_option, store_option
+from orch.cli._options import BUNDLED, json_option, protocol_option, store_option
 from orch.cli._run import check_options, make_options, worker_options
 from orch.cli._settings import (
     SettingsCommand,
@@ -26,6 +26,7 @@ from orch.search.objective import Objective
 from orch.search.space import Space, parse_space
 from orch.search.spec import Level, SearchSpec
 from orch.sweeps.definitions import Definitions
+from orch.sweeps.protocols import find_protocol
 
 ALL = "all"
 
@@ -40,6 +41,7 @@ ALL = "all"
     metavar="SETTING=VALUES",
     help="A setting to search over: a list (rank=1,2,4) or a range (learning_rate=1e-4..1e-2). May be repeated.",
 )
+@protocol_option
 @click.option("--seeds", default=3, show_default=True, help="Seeds that every point is trained with.")
 @click.option(
     "--points",
@@ -172,6 +174,8 @@ def _question(
     asked = {name: given.pop(name) for name in _ASKED}
     setting_names = {option.name for option in setting_options(definitions)}
     settings = given_settings({name: value for name, value in given.items() if name in setting_names})
+    if protocol := asked["protocol"]:
+        settings = find_protocol(protocol).merged(settings, "--")
     if model is None or task is None:
         raise InvalidSettings([*problems, "name what to train with --model and --task, or use --show"])
     if asked["points"] is not None and asked["points"] < 1:
@@ -202,7 +206,7 @@ def _question(
     return question, asked["points"] or default_points(question)
 
 
-_ASKED = ("seeds", "points", "metric", "objective", "smallest", "at_least", "grace", "sampler_seed")
+_ASKED = ("protocol", "seeds", "points", "metric", "objective", "smallest", "at_least", "grace", "sampler_seed")
 
 
 def _print(reports: list[Any], top: int, figure: Path | None, as_json: bool) -> None:

@@ -6,14 +6,14 @@ import click
 
 from orch.cli._edits import edits_line, find_edits
 from orch.cli._on import given_store, run_job
-from orch.cli._options import sweep_scale_option, where_option, writable_store_option
+from orch.cli._options import sweep_scale_options, where_option, writable_store_option
 from orch.cli._run import check_options, run, run_options
 from orch.cli._sweeps import say_note, sweeps_argument
 
 
 @click.command()
 @sweeps_argument(required=True)
-@sweep_scale_option
+@sweep_scale_options
 @where_option
 @writable_store_option
 @run_options

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from orch.cli._options import store_option
+from orch.cli._options import protocol_option, store_option
 from orch.cli._settings import SettingsCommand, given_settings, known_definitions, model_option, task_option
 from orch.cli._sweeps import file_argument, read_definitions
 from orch.cli._tables import print_rows
@@ -20,7 +20,9 @@ from orch.core.errors import InvalidSettings
 from orch.core.safetensors_header import read_orch_header
 from orch.running.options import RunOptions
 from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
-from orch.sweeps.memory import check_memory
+from orch.sweeps.memory import check_memory, found_device
+from orch.sweeps.protocols import find_protocol
+from orch.sweeps.recipe import check_device
 from orch.sweeps.result import Result, StopReason
 from orch.sweeps.trial import Trial, make_trial
 
@@ -37,6 +39,7 @@ STEPS_AT_ONCE = 10
 @task_option
 @click.option("--trial", "trial_id", metavar="ID", help="Train this trial of a recorded sweep; store nothing.")
 @store_option
+@protocol_option
 @click.option("--seed", type=int, help="Set --init-seed and --data-seed at once.")
 @click.option("--epochs", type=int, help="Set --steps as passes over --train-examples.  [1000]")
 @click.option(
@@ -58,6 +61,7 @@ def train(
     task: str | None,
     trial_id: str | None,
     store: str,
+    protocol: str | None,
     seed: int | None,
     epochs: int | None,
     device: str,
@@ -79,9 +83,13 @@ def train(
     if file is not None and trial_id is not None:
         raise InvalidSettings(["--trial takes its code from the store: leave out the file"])
     read_definitions(file)  # the settings were read from it already; this refuses what is not a file
-    trial = _chosen(model, task, trial_id, store, seed, epochs, given_settings(options))
+    settings = given_settings(options)
+    if protocol is not None:
+        settings = find_protocol(protocol).merged(settings, "--")
+    trial = _chosen(model, task, trial_id, store, seed, epochs, settings)
     _check_files(save, checkpoint, threads)
     check_memory([trial], device.partition(":")[0])
+    check_device([trial], found_device(device))
 
     import torch
 
@@ -139,7 +147,7 @@ def _chosen(
             raise InvalidSettings(["name what to train: --model and --task, or --trial with the id of a sweep's trial"])
         return resolve_trial(model, task, seed, epochs, settings, known_definitions())
     if model or task or settings or seed is not None or epochs is not None:
-        raise InvalidSettings(["--trial names a whole trial: leave out --model, --task and all settings"])
+        raise InvalidSettings(["--trial names a whole trial: leave out --model, --task, --protocol and all settings"])
     from orch.running.requests import find_trial
     from orch.store import Store
 
@@ -221,13 +229,19 @@ def _print_result(result: Result, save: Path | None, file: str | None) -> None:
     trial = result.trial
     parameters = trial.model.num_parameters(trial.vocabulary)
     how = {
-        StopReason.EARLY_STOP: f"validation loss below {trial.stop_loss:g}",
+        StopReason.EARLY_STOP: f"validation loss below {trial.stop_loss:g}"
+        if result.curve[-1].validation_loss < trial.stop_loss
+        else f"validation accuracy of {trial.stop_accuracy:g} reached",
         StopReason.BUDGET: "step budget used up",
         StopReason.DIVERGED: "diverged: the loss is no longer a number",
     }[result.stop_reason]
     lengths = [f"{trial.min_inputs}–{trial.max_inputs}", *map(str, result.test_accuracy)]
     scores = map(_score, (result.validation_accuracy, *result.test_accuracy.values()))
-    rows: list[dict[str, Any]] = [{"inputs": "accuracy"} | dict(zip(lengths, scores, strict=True))]
+    name = "accuracy" if result.validation_accuracy_all is None else "accuracy at the end"
+    rows: list[dict[str, Any]] = [{"inputs": name} | dict(zip(lengths, scores, strict=True))]
+    if result.validation_accuracy_all is not None:
+        scores = map(_score, (result.validation_accuracy_all, *result.test_accuracy_all.values()))
+        rows.append({"inputs": "accuracy at all labels"} | dict(zip(lengths, scores, strict=True)))
     if any(value > 0.005 for value in result.majority.values()):
         majority = ["", *(f"{value:.3f}" for value in result.majority.values())]
         rows.append({"inputs": "commonest answer"} | dict(zip(lengths, majority, strict=True)))

@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from orch.core.errors import InvalidSettings, look_up_name
+from orch.core.errors import InvalidSettings
 from orch.notebook.own_study import OwnStudy
 from orch.running.options import RunOptions
 from orch.running.requests import Request
@@ -13,7 +13,7 @@ from orch.store import DEFAULT_STORE, Store
 from orch.sweeps.catalogue import BUILT_IN
 from orch.sweeps.grid import AnyTask, Model, grid
 from orch.sweeps.registry import ALL
-from orch.sweeps.scales import LAPTOP, SCALES
+from orch.sweeps.scales import LAPTOP, find_scale
 from orch.usercode.kept import with_kept
 from orch.usercode.live_code import live_code
 
@@ -70,7 +70,7 @@ def define(
     **grid_arguments: Any,
 ) -> OwnStudy:
     """Return the study that `sweep` would run, after all checks, without running it."""
-    look_up_name("scale", scale, SCALES)
+    find_scale(scale)
     if not _NAME.fullmatch(name):
         raise InvalidSettings([f"{name!r} is no name for a sweep: use letters, digits, _ and -, a letter first"])
     sweep_name = name.replace("_", "-")

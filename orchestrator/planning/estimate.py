@@ -143,7 +143,7 @@ class Estimator:
         return trial.steps
 
     def _kernel(self, trial: Trial) -> str:
-        return step_time.planned_kernel(trial.model, self.device)
+        return step_time.kernel_of(trial, self.device)
 
     def tried(self, trial: Trial) -> Tried | None:
         """Return what `orch doctor` timed of the trial's model on the device; None if nothing."""

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from orch.models.kernel import TRITON
 from orch.planning.probed import Probed
-from orch.planning.step_time import on_cpu, planned_kernel, speedup
+from orch.planning.step_time import kernel_of, on_cpu, speedup
 from orch.planning.tried import Tried
 from orch.sweeps.batches import FEWEST_AT_ONCE, STEPS_PER_BLOCK, TOKENS_AT_ONCE
+from orch.sweeps.recipe import FLOAT32, FLOAT64
 from orch.sweeps.trial import Trial
 
 WORTH_IT = 1.2
@@ -61,12 +62,14 @@ def memory(trial: Trial, size: int = 1, device: str = "cpu") -> float:
         return size * _memory_on_a_core(trial)
     model, vocabulary, num_tokens = trial.model, trial.vocabulary, trial.task.num_tokens
     # On the GPU itself one can tell whether triton is installed. A plan for another machine assumes so.
-    fused = model.uses_triton(device) if device.startswith("cuda") else planned_kernel(model, device) == TRITON
+    fused = model.uses_triton(device) if device.startswith("cuda") else kernel_of(trial, device) == TRITON
+    keeps_states = trial.label_interval is not None  # also in evaluation, to be read at several places
+    fused = fused and not keeps_states and trial.precision == FLOAT32
     working_memory = model.gpu_kernel_memory if fused else model.working_memory
 
     def evaluation(num_samples: int, num_inputs: int) -> int:
         num_at_once = min(num_samples, max(FEWEST_AT_ONCE, TOKENS_AT_ONCE // (size * num_tokens(num_inputs))))
-        return working_memory(vocabulary, num_at_once, num_tokens(num_inputs), training=False)
+        return working_memory(vocabulary, num_at_once, num_tokens(num_inputs), training=keeps_states)
 
     in_training = working_memory(vocabulary, trial.batch_size, num_tokens(trial.max_inputs), training=True)
     in_evaluation = max(
@@ -81,7 +84,7 @@ def memory(trial: Trial, size: int = 1, device: str = "cpu") -> float:
     # Without it, the copies are stacked anew: weights, moments, and one of these twice.
     numbers = max(recorded, 7 * num_parameters)
     block = STEPS_PER_BLOCK * trial.batch_size * (num_tokens(trial.max_inputs) + 2)
-    return size * (4 * numbers + COPIES_OF_DATA * 8 * block)
+    return size * (_num_bytes(trial) * numbers + COPIES_OF_DATA * 8 * block)
 
 
 def _memory_on_a_core(trial: Trial) -> float:
@@ -90,7 +93,13 @@ def _memory_on_a_core(trial: Trial) -> float:
     num_states = max(trial.batch_size * num_tokens, trial.validation_samples) * model.width
     num_transitions = vocabulary.readable + trial.batch_size
     # Weights, gradients and two moments, and the copy of all but the gradients that a checkpoint is written from.
-    return 4 * (7 * model.num_parameters(vocabulary) + 16 * num_states + 2 * num_transitions * model.width**2)
+    numbers = 7 * model.num_parameters(vocabulary) + 16 * num_states + 2 * num_transitions * model.width**2
+    return _num_bytes(trial) * numbers
+
+
+def _num_bytes(trial: Trial) -> int:
+    """Return the bytes of a parameter or state."""
+    return 8 if trial.precision == FLOAT64 else 4
 
 
 def pack_size(

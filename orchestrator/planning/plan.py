@@ -9,7 +9,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from orch.core.errors import look_up_name
 from orch.planning.estimate import MEASURED_COLUMNS, Basis, Estimator, cost_columns
 from orch.planning.probed import Probe, Probed
 from orch.planning.tried import Tried
@@ -18,7 +17,7 @@ from orch.sweeps import selection
 from orch.sweeps.catalogue import BUILT_IN, Catalogue, resolve
 from orch.sweeps.expansion import expand
 from orch.sweeps.registry import ALL
-from orch.sweeps.scales import SCALES
+from orch.sweeps.scales import find_scale
 from orch.sweeps.selection import Results
 from orch.sweeps.trial import Trial
 from orch.sweeps.where import Known, parse_where
@@ -146,7 +145,7 @@ def make_plan(
     Estimates are for `device`, by default the one on which the store's trials spent most of their time. `probe` tries
     the models and tasks of a user's own code among the trials that are left; without it, nothing of them is run.
     """
-    size = look_up_name("scale", scale, SCALES)
+    size = find_scale(scale)
     planned_sweeps, matches = resolve(names, catalogue), parse_where(where, Known.of(catalogue)).matches
     columns = [*selection.COLUMNS, *MEASURED_COLUMNS, *cost_columns(catalogue)]
     trials = _read(store.with_settings_of(catalogue), "trials", columns) if store is not None else None
@@ -154,9 +153,10 @@ def make_plan(
     failed = set() if store is None else failed_trials(store, done)
     tried = store.list_json("rates").values() if store is not None else ()
     estimator = Estimator(trials, device, tried, catalogue)
-    # Every sweep of the paper is expanded, to know which trials serve others as well.
+    # Every sweep of the paper is expanded, to know which trials serve others as well. Some run under no protocol.
     results = Results.none() if trials is None else Results.of_table(trials)
-    every_sweep = dict.fromkeys([*planned_sweeps, *resolve([ALL], catalogue)])
+    others = [] if size.protocol is not None else resolve([ALL], catalogue)
+    every_sweep = dict.fromkeys([*planned_sweeps, *others])
     expansion = expand(every_sweep, size, results, catalogue)
 
     def planned(trial_id: str, trial: Trial, sweeps: list[str], state: TrialState) -> PlannedTrial:

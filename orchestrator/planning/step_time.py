@@ -16,6 +16,7 @@ from orch.models.config import ModelConfig, Vocabulary
 from orch.models.kernel import COMPILED, PLAIN, TRITON, VARIABLE
 from orch.models.module_config import ModuleConfig
 from orch.sweeps.batches import FEWEST_AT_ONCE, STEPS_PER_BLOCK, TOKENS_AT_ONCE
+from orch.sweeps.recipe import FLOAT32
 from orch.sweeps.trial import Trial
 
 BYTES = 4
@@ -111,15 +112,29 @@ def on_cpu(device: str) -> bool:
     return device.startswith("cpu")
 
 
-def planned_kernel(model: ModelConfig, device: str = "cpu") -> str:
-    """Return the kernel that new trials would use on `device`, which may be on another machine."""
+def planned_kernel(model: ModelConfig, device: str = "cpu", several_places: bool = False) -> str:
+    """Return the kernel that new trials would use on `device`, which may be on another machine.
+
+    With `several_places`, their labels also stand within a sequence: see `ModelConfig.kernel_name`.
+    """
     wanted = os.environ.get(VARIABLE)
     if not on_cpu(device):
-        has_triton = TRITON in model.launches and model.has_gpu_kernels
+        has_triton = TRITON in model.launches and model.has_gpu_kernels and not several_places
         return TRITON if has_triton and wanted != PLAIN else PLAIN
     prefers_compiled = wanted == COMPILED if wanted in (PLAIN, COMPILED) else model.compiled
     found = model.has_compiled and prefers_compiled and _numba_installed()
-    return model.compiled_kernel if found else PLAIN
+    if not found:
+        return PLAIN
+    return model.places_kernel if several_places else model.compiled_kernel
+
+
+def kernel_of(trial: Trial, device: str = "cpu") -> str:
+    """Return the kernel that a new trial would use on `device`, which may be on another machine."""
+    if trial.precision != FLOAT32:
+        return PLAIN  # kernels of our own are for single precision
+    if trial.label_interval is None:
+        return planned_kernel(trial.model, device)
+    return planned_kernel(trial.model, device, several_places=True)
 
 
 @functools.cache
@@ -145,7 +160,7 @@ def step_seconds(trial: Trial, size: float = 1, device: str = "cpu", kernel: str
     """
     if not trial.model.packs and size > 1:
         return size * step_seconds(trial, 1, device, kernel)
-    kernel = kernel or planned_kernel(trial.model, device)
+    kernel = kernel or kernel_of(trial, device)
     num_samples = min(trial.batch_size, trial.train_examples or trial.batch_size)
     num_tokens = trial.task.num_tokens(trial.max_inputs)
     if on_cpu(device):
@@ -198,7 +213,7 @@ def pack_seconds(
 def _evaluation_seconds(
     trial: Trial, size: float, device: str, kernel: str | None, num_samples: int, num_inputs: int
 ) -> float:
-    kernel = kernel or planned_kernel(trial.model, device)
+    kernel = kernel or kernel_of(trial, device)
     num_tokens = trial.task.num_tokens(num_inputs)
     if on_cpu(device):
         return _on_core(trial, size, kernel, num_samples, num_tokens, training=False)
@@ -211,8 +226,11 @@ def _evaluation_seconds(
 def _on_core(trial: Trial, size: float, kernel: str, num_samples: int, num_tokens: int, training: bool) -> float:
     core, model, vocabulary = CORES[PLAIN if kernel == PLAIN else COMPILED], trial.model, trial.vocabulary
     launches = model.num_launches(vocabulary, num_samples, num_tokens, kernel) * core.per_launch
+    num_places = num_samples * _more_places(trial, num_tokens)
     operations = model.forward_flops(vocabulary, num_samples, num_tokens)
+    operations += num_places * model.reading_flops(vocabulary)
     entries = model.num_entries(vocabulary, num_samples, num_tokens, kernel)
+    entries += num_places * model.reading_entries(vocabulary)
     if not training:
         return size * (
             num_samples * num_tokens * core.per_evaluated_position
@@ -238,7 +256,9 @@ def _on_gpu(
     """Return the seconds that the device is busy, and the number of kernels."""
     model, vocabulary, num_samples = trial.model, trial.vocabulary, math.ceil(num_samples)
     num_launches = model.num_launches(vocabulary, num_samples, num_tokens, kernel)
+    num_places = num_samples * _more_places(trial, num_tokens)
     operations = size * model.forward_flops(vocabulary, num_samples, num_tokens)
+    operations += size * num_places * model.reading_flops(vocabulary)
     moved, updated = _gpu_bytes(trial, size, kernel, num_samples, num_tokens, training)
     if training:
         operations *= model.passes
@@ -257,8 +277,17 @@ def _gpu_bytes(
 ) -> tuple[float, float]:
     """Return the bytes that are moved at positions, and those that passes over the parameters move."""
     moved = trial.model.moved_numbers(trial.vocabulary, num_samples, num_tokens, kernel, training)
+    places = num_samples * _more_places(trial, num_tokens)
+    moved += places * trial.model.reading_entries(trial.vocabulary) * (4 if training else 1)
     passes = PASSES_OVER_PARAMETERS.get(kernel, PASSES_OVER_PARAMETERS[PLAIN]) if training else 0
     return size * BYTES * moved, size * BYTES * passes * _num_trained(trial)
+
+
+def _more_places(trial: Trial, num_tokens: int) -> int:
+    """Return the labels that a sample of so many tokens has within it, beside the one at its end."""
+    if trial.label_interval is None:
+        return 0
+    return ((num_tokens - 3) // len(trial.task.slots) + 1) // trial.label_interval
 
 
 def _transfer(gpu: Gpu, num_bytes: float, at_once: float) -> float:

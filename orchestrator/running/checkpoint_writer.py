@@ -10,7 +10,7 @@ from orch.store import Store
 
 if TYPE_CHECKING:
     from orch.training.host_copy import Copied, HostCopy
-    from orch.training.train import Snapshot
+    from orch.training.snapshot import Snapshot
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,8 @@ from orch.running.requests import Request, record
 from orch.running.session import Session, check_holders, compacting, interruptible
 from orch.running.units import Turn, Unit, make_packs, packed
 from orch.store import Store
-from orch.sweeps.memory import check_memory
+from orch.sweeps.memory import check_memory, found_device
+from orch.sweeps.recipe import check_device
 from orch.sweeps.trial import Trial
 from orch.usercode.probe import make_probe
 
@@ -73,10 +74,12 @@ def run_sweeps(
         return RunSummary(finished=0, failed={}, left=0, waiting=waiting, seconds=0.0, stopped="", trials=trials)
     if not on_cluster():
         check_memory((planned.trial for planned in todo.values()), options.device)
+        check_device((planned.trial for planned in todo.values()), found_device(options.device))
     if not options.join:
         check_holders(store, "wait for it, or share the work with --join")
     started = time.monotonic()
     with connected(options.num_cpus, options.gpus_per_trial, options.device) as machines:
+        check_device((planned.trial for planned in todo.values()), machines.device)
         todo = _in_packs(todo, plans[0].estimator, machines, options)
         estimate = _wall_seconds(todo, machines)
         say(f"running on {machines.description}; store {store.location}")

@@ -27,7 +27,7 @@ from orch.sweeps.trial import Trial
 from orch.usercode import UserCode, make_catalogue
 
 if TYPE_CHECKING:
-    from orch.training.train import Snapshot
+    from orch.training.snapshot import Snapshot
 
 CHECKPOINT_COST = 0.05
 """The largest share of the time that checkpoints may take from training. Large models are checkpointed less often."""

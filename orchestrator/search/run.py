@@ -17,7 +17,8 @@ from orch.search.space import Params
 from orch.search.spec import MOST_LOOKED_AT, SearchSpec
 from orch.search.strategy import Best, Strategy
 from orch.store import Store
-from orch.sweeps.memory import check_memory
+from orch.sweeps.memory import check_memory, found_device
+from orch.sweeps.recipe import check_device
 from orch.sweeps.trial import Trial
 from orch.usercode.probe import probe
 
@@ -69,6 +70,7 @@ def run_search(
 
     if not on_cluster():
         check_memory(_largest(question), options.device)
+        check_device(_largest(question), found_device(options.device))
 
     started = time.monotonic()
     strategy = make_strategy(question, num_points)

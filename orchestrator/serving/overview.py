@@ -27,7 +27,7 @@ from orch.store import Store
 from orch.sweeps.catalogue import resolve
 from orch.sweeps.measured import Row
 from orch.sweeps.registry import ALL, SWEEPS
-from orch.sweeps.scales import SCALES
+from orch.sweeps.scales import find_scale, is_scale
 from orch.usercode.naming import own_names, recordings
 
 LOCAL_SECONDS, BUCKET_SECONDS = 2.0, 5.0
@@ -215,11 +215,11 @@ class OverviewReader:
 def _join(store: Store, table: pa.Table, records: list[Mapping[str, Any]], failed: frozenset[str]) -> Results:
     finished = {row["trial_id"]: row for row in table.select(list(COLUMNS)).to_pylist()}
     common = most_common_scale(store)
-    board = Board(SCALES[common], finished, failed, store)
+    board = Board(find_scale(common), finished, failed, store)
     by_scale: dict[str, list[str]] = {}
     for values in reversed(records):
         names = [name for name in values["sweeps"] if name == ALL or name in SWEEPS]
-        if values["scale"] in SCALES and names:
+        if is_scale(values["scale"]) and names:
             by_scale.setdefault(values["scale"], []).extend(names)
     if not records:
         by_scale[common] = [ALL]
@@ -227,7 +227,7 @@ def _join(store: Store, table: pa.Table, records: list[Mapping[str, Any]], faile
     grids = list(_own_grids(records, finished, failed))
     claims = []
     for scale, names in sorted(by_scale.items(), key=lambda each: each[0] != common):
-        at_scale = board.at(SCALES[scale])
+        at_scale = board.at(find_scale(scale))
         sweeps = [name for name in resolve(names) if records or any(each.finished for each in at_scale.cells(name))]
         # The paper's main table comes first.
         grids += [built_in_grid(at_scale, sweep, asked) for sweep in sorted(sweeps, key=lambda name: name != "main")]

@@ -25,7 +25,6 @@ from orch.serving import charts
 from orch.serving.overview import Overview
 from orch.serving.tiles import Tile, TileGrid
 from orch.serving.trial_details import TrialDetails
-from orch.sweeps.scales import SCALES
 from orch.sweeps.selection import LEARNED
 
 _PACKAGE = "orch.serving"
@@ -137,7 +136,6 @@ def _templates() -> Environment:
         "MARKS": VERDICT_MARKS,
         "MOST_CARDS": MOST_CARDS,
         "MOST_IDS": MOST_IDS,
-        "SCALES": SCALES,
         "SUPPORTED": Verdict.SUPPORTED,
         "charts": charts,
         "curve_points": curve_points,

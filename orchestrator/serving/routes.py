@@ -22,7 +22,7 @@ from orch.serving.answer_chart import answer_chart
 from orch.serving.overview import Overview, OverviewReader
 from orch.serving.table_page import SHOWN, Selection, select, turn_to
 from orch.serving.trial_details import read_trial
-from orch.sweeps.scales import SCALES
+from orch.sweeps.scales import SCALES, is_scale
 
 LIMITS = Limits(seconds=10.0, rows=10_000, memory="1GB", threads=1)
 DOWNLOAD_LIMITS = Limits(seconds=60.0, rows=2_000_000, memory="1GB", threads=1)
@@ -118,7 +118,7 @@ class Routes:
 
     def _scale(self, query: Mapping[str, str]) -> str:
         given = query.get("scale", "")
-        return given if given in SCALES else self._reader.read().results.scale
+        return given if is_scale(given) else self._reader.read().results.scale
 
     def _table(self, view: str, query: Mapping[str, str]) -> Answer:
         table = turn_to(self._study.view(view, self._scale(query)), Selection.read(query, view), SHOWN[view])
@@ -137,6 +137,7 @@ class Routes:
             except OrchError as error:
                 values["error"], status = str(error), HTTPStatus.BAD_REQUEST
         views = {name: [(field.name, description(field)) for field in view_schema(name)] for name in VIEWS}
+        values["scales"] = list(dict.fromkeys([*SCALES, scale]))
         text = pages.page("query", self._location, "Query", **values, views=views, examples=EXAMPLES, limits=LIMITS)
         return _html(text, status)
 

@@ -1,12 +1,14 @@
 """The tables of a store and their columns, each with a sentence about it (as Arrow field metadata, `description`).
 
 A trial's settings are columns: one for every field that any task, any model or the trial itself has, null
-where it does not apply. A new setting is therefore a new column, and earlier parts read as null there. Settings that
+where it does not apply. A new setting is therefore a new column, and earlier parts read as null there, or as the value
+that describes earlier results if it is a setting of the trial itself, which every row has. Settings that
 only a user's tasks and models have come last. A store that has them is also read without their code: unknown
 columns are returned unchanged.
 """
 
 import dataclasses
+import json
 import types
 import typing
 from collections.abc import Iterable, Mapping
@@ -18,17 +20,21 @@ import pyarrow as pa
 from orch import models, tasks
 from orch.core.settings import describe, field_types
 from orch.sweeps.definitions import PartType
+from orch.sweeps.result import HORIZONS
 from orch.sweeps.trial import Trial
 
 TIME = pa.timestamp("us", tz="UTC")
 _LENGTH_SCORE = pa.struct(
     [("length", pa.int64()), ("accuracy", pa.float64()), ("accuracy_raw", pa.float64()), ("majority", pa.float64())]
 )
+_LENGTH_SCORE_OF_ALL = pa.struct([("length", pa.int64()), ("accuracy", pa.float64()), ("accuracy_raw", pa.float64())])
 _PLAIN = {int: pa.int64(), float: pa.float64(), bool: pa.bool_(), str: pa.string()}
 
 
-def _column(name: str, kind: pa.DataType, description: str) -> pa.Field:
-    return pa.field(name, kind, metadata={"description": description})
+def _column(name: str, kind: pa.DataType, description: str, past: Any = None) -> pa.Field:
+    """Return a column; `past` is what it reads as in parts that were written before it was there."""
+    metadata = {"description": description} | ({} if past is None else {"past": json.dumps(past)})
+    return pa.field(name, kind, metadata=metadata)
 
 
 def arrow_type(hint: Any) -> pa.DataType:
@@ -60,7 +66,10 @@ SETTINGS: tuple[pa.Field, ...] = (
     _column("model", pa.string(), "name of the model"),
     *TASK_SETTINGS,
     *MODEL_SETTINGS,
-    *(_column(field.name, arrow_type(field_types(Trial)[field.name]), describe(field)) for field in _TRIAL_SETTINGS),
+    *(
+        _column(field.name, arrow_type(field_types(Trial)[field.name]), describe(field), field.metadata.get("past"))
+        for field in _TRIAL_SETTINGS
+    ),
 )
 
 PROVENANCE: tuple[pa.Field, ...] = (
@@ -109,6 +118,31 @@ TRIALS = (
         "for each tested length: accuracy (0 is chance, 1 is perfect), the share of right answers, and the accuracy of"
         " always giving the commonest answer",
     ),
+    _column(
+        "validation_accuracy_all",
+        pa.float64(),
+        "like validation_accuracy, but over all labels of a sample; null if only its end has one (supervision final)",
+    ),
+    _column(
+        "ood_accuracy_all",
+        pa.float64(),
+        "like ood_accuracy, but over all labels of a sample; null if only its end has one (supervision final)",
+    ),
+    _column(
+        "length_curve_all",
+        pa.list_(pa.field("element", _LENGTH_SCORE_OF_ALL)),
+        "for each tested length: accuracy (0 is chance, 1 is perfect) and share of right answers over all labels of a"
+        " sample; null if only its end has one",
+    ),
+    *(
+        _column(
+            f"horizon_{percent}",
+            pa.int64(),
+            f"longest tested length whose accuracy (0 is chance, 1 is perfect) is at least 0.{percent}, as it is at all"
+            " shorter tested lengths; null if the shortest has less, and in results from before this was a column",
+        )
+        for percent in HORIZONS
+    ),
     _column("num_parameters", pa.int64(), "number of the model's parameters"),
     _column("seconds", pa.float64(), "time spent on training and evaluating this trial: its share of the pack's"),
     *PROVENANCE,
@@ -122,6 +156,7 @@ _CURVES = (
     _column("validation_loss", pa.float64(), "loss on the validation set"),
     _column("validation_accuracy", pa.float64(), "accuracy on the validation set; 0 is chance, 1 is perfect"),
     _column("seconds", pa.float64(), "time spent on the trial so far"),
+    _column("validation_accuracy_all", pa.float64(), "the same over all labels of a sample; null if it has one"),
 )
 
 _ATTEMPTS = (

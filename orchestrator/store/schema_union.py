@@ -1,5 +1,6 @@
 """Merging tables with different schemas: columns are matched by name, and types are widened where they differ."""
 
+import json
 from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
@@ -28,7 +29,10 @@ def union(tables: Iterable[pa.Table]) -> pa.Table | None:
 
 
 def conform(table: str, known: pa.Schema, data: pa.Table | None, columns: Sequence[str] | None) -> pa.Table:
-    """Return `data` with every known column, described, then the others by name; or with just `columns`."""
+    """Return `data` with every known column, described, then the others by name; or with just `columns`.
+
+    A column with a `past` in its metadata has that value in the place of null: rows from before it was there.
+    """
     data = pa.Table.from_batches([], known) if data is None else data  # `empty_table` would import pandas
     fields = {field.name: field for field in [*data.schema, *known]}
     fields = {name: fields[name] for name in dict.fromkeys([*known.names, *sorted(data.column_names)])}
@@ -42,7 +46,9 @@ def conform(table: str, known: pa.Schema, data: pa.Table | None, columns: Sequen
             field = field.with_type(_wider(field.type, data.schema.field(name).type))
             arrays.append(_cast(data[name], field.type))
         else:
-            arrays.append(pa.nulls(data.num_rows, field.type))
+            arrays.append(pa.chunked_array([pa.nulls(data.num_rows, field.type)]))
+        if b"past" in (field.metadata or {}) and arrays[-1].null_count:
+            arrays[-1] = arrays[-1].fill_null(json.loads(field.metadata[b"past"]))
         kept.append(field)
     return pa.Table.from_arrays(arrays, schema=pa.schema(kept))
 

@@ -61,6 +61,14 @@ def trial_row(result: Result, provenance: Mapping[str, Any]) -> dict[str, Any]:
             }
             for length, accuracy in sorted(result.test_accuracy.items())
         ],
+        "validation_accuracy_all": last.validation_accuracy_all if last else None,
+        "ood_accuracy_all": result.ood_accuracy_all,
+        "length_curve_all": [
+            {"length": length, "accuracy": accuracy, "accuracy_raw": raw(accuracy)}
+            for length, accuracy in sorted(result.test_accuracy_all.items())
+        ]
+        or None,
+        **result.horizons,
         "num_parameters": model.num_parameters(trial.vocabulary),
         "seconds": result.seconds,
         "finished_at": datetime.datetime.now(datetime.UTC),

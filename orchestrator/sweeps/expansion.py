@@ -3,8 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from orch.core.errors import InvalidSettings
 from orch.sweeps.catalogue import BUILT_IN, Catalogue, resolve
 from orch.sweeps.cell import Cell
+from orch.sweeps.protocols import Protocol
 from orch.sweeps.scales import Scale
 from orch.sweeps.selection import Results, Waiting
 from orch.sweeps.trial import Trial
@@ -34,7 +36,10 @@ class Expansion:
 def expand(names: Iterable[str], scale: Scale, results: Results, catalogue: Catalogue = BUILT_IN) -> Expansion:
     """Return every trial that these sweeps ask for at a scale. A trial that several sweeps ask for appears once."""
     expansion = Expansion()
-    for name in resolve(names, catalogue):
+    resolved = resolve(names, catalogue)
+    if scale.protocol is not None:
+        _check_protocol(resolved, scale, scale.protocol, catalogue)
+    for name in resolved:
         cells = [(name, cell) for cell in catalogue.sweeps[name].cells(scale, results)]
         expansion.cells.extend(cells)
         for trial in (trial for _, cell in cells for trial in cell.trials):
@@ -49,3 +54,13 @@ def expand(names: Iterable[str], scale: Scale, results: Results, catalogue: Cata
             if name not in sweeps:
                 sweeps.append(name)
     return expansion
+
+
+def _check_protocol(names: Iterable[str], scale: Scale, protocol: Protocol, catalogue: Catalogue) -> None:
+    """Raise one error about all sweeps that cannot run under a protocol."""
+    problems = []
+    for name in names:
+        cells = catalogue.sweeps[name].cells(scale.under(None), Results.none())
+        problems += protocol.problems(name, (cell.example for cell in cells if cell.trials))
+    if problems:
+        raise InvalidSettings(problems)

@@ -10,6 +10,7 @@ from orch.core.settings import coerced, field_types, from_dict
 from orch.models import ModelConfig
 from orch.models.module_config import make_model
 from orch.sweeps.cell import Cell
+from orch.sweeps.protocols import find_protocol
 from orch.sweeps.scales import PAPER, Scale
 from orch.sweeps.selection import Results
 from orch.sweeps.trial import Trial
@@ -37,6 +38,7 @@ class Grid:
         width: int | None,
         settings: Mapping[str, Any],
         caller: str = "__main__",
+        protocol: str | None = None,
     ):
         """`caller` is the name of the module that the grid is part of."""
         problems: list[str] = []
@@ -52,7 +54,7 @@ class Grid:
         self.learning_rates = collect(_learning_rates, learning_rates)
         self.seeds = collect(_seeds, seeds)
         self.width = width
-        self.settings = collect(_settings, settings)
+        self.settings = collect(_settings, settings, protocol)
         if problems:
             raise InvalidSettings(problems)
 
@@ -91,6 +93,7 @@ def grid(
     learning_rates: Sequence[float] | float | None = None,
     seeds: Sequence[int] | int | None = None,
     width: int | None = None,
+    protocol: str | None = None,
     **settings: Any,
 ) -> Grid:
     """Make the `cells` of a sweep file: every model on every task, with these learning rates, seeds and settings.
@@ -99,10 +102,11 @@ def grid(
     `dict(name="block_diagonal", block_size=2)`, a config or its class; a model may also be a class of modules. `seeds`
     is a number of seeds or a list of them. `width` is that of models given by name or class. `settings` are those of
     trials, such as steps, batch_size, max_inputs, test_length and curve_lengths. Whatever is not given comes from the
-    scale. If only one of test_length and curve_lengths is given, no length beyond it is tested.
+    scale. If only one of test_length and curve_lengths is given, no length beyond it is tested. `protocol` names a set
+    of settings, such as "chomsky".
     """
     caller = sys._getframe(1).f_globals.get("__name__", "__main__")
-    return Grid(models, tasks, learning_rates, seeds, width, settings, caller)
+    return Grid(models, tasks, learning_rates, seeds, width, settings, caller, protocol)
 
 
 def _listed(given: Any, name: str, problems: list[str]) -> list[Any]:
@@ -181,11 +185,13 @@ def _seeds(given: Any) -> tuple[int, ...] | None:
     return tuple(dict.fromkeys(listed))
 
 
-def _settings(given: Mapping[str, Any]) -> dict[str, Any]:
+def _settings(given: Mapping[str, Any], protocol: str | None) -> dict[str, Any]:
     """Return the settings of trials in their declared types, with test lengths that fit each other."""
     problems = [str(UnknownName("setting", name, TRIAL_SETTINGS)) for name in given if name not in TRIAL_SETTINGS]
     if problems:
         raise InvalidSettings(problems)
+    if protocol is not None:
+        given = find_protocol(protocol).merged(given)
     found = coerced(Trial, given)
     if "test_length" in found and "curve_lengths" not in found:
         usual: tuple[int, ...] = Trial.__dataclass_fields__["curve_lengths"].default  # type: ignore[assignment]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from orch.core.errors import InvalidSettings
 from orch.sweeps.batches import STEPS_PER_BLOCK
+from orch.sweeps.recipe import FLOAT64
 from orch.sweeps.trial import Trial
 
 FLOAT, TOKEN = 4, 8
@@ -29,8 +30,9 @@ def least_bytes(trial: Trial, device: str = "cpu") -> dict[str, int]:
     longest = max(trial.tested_lengths)
     on_cpu = device == "cpu"
     # Weights, gradients and the two moments of Adam; the states of a training batch, which gradients go back through.
-    weights = FLOAT * num_parameters * (4 if on_cpu else 1)
-    states = FLOAT * trial.batch_size * trained * trial.model.width if on_cpu else 0
+    number = 2 * FLOAT if trial.precision == FLOAT64 else FLOAT
+    weights = number * num_parameters * (4 if on_cpu else 1)
+    states = number * trial.batch_size * trained * trial.model.width if on_cpu else 0
     drawn = trial.train_examples or STEPS_PER_BLOCK * trial.batch_size
     tokens = TOKEN * COPIES_OF_TOKENS
     return {
@@ -49,8 +51,7 @@ def check_memory(trials: Iterable[Trial], device: str = "auto", available: int |
     free = available_bytes() if available is None else available
     if free is None:
         return
-    if device == "auto":
-        device = "cuda" if Path("/proc/driver/nvidia/version").exists() else "cpu"
+    device = found_device(device)
     problems: dict[str, None] = {}
     for trial in dict.fromkeys(trial.stackable() for trial in trials):
         parts = least_bytes(trial, device)
@@ -62,6 +63,13 @@ def check_memory(trials: Iterable[Trial], device: str = "auto", available: int |
         listed = list(problems)
         more = [f"{len(listed) - MOST_LISTED:,} more trials take too much memory"] if len(listed) > MOST_LISTED else []
         raise InvalidSettings([*listed[:MOST_LISTED], *more])
+
+
+def found_device(device: str) -> str:
+    """Return the kind of device that `auto` stands for on this machine; any other as it is."""
+    if device != "auto":
+        return device
+    return "cuda" if Path("/proc/driver/nvidia/version").exists() else "cpu"
 
 
 def _remedy(cause: str) -> str:

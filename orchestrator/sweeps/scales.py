@@ -1,7 +1,7 @@
 """The three scales: named sizes of trials. A trial has no field for its scale, so scales may share trials."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,6 +10,7 @@ from orch.core.errors import look_up_name
 from orch.models import ModelConfig
 from orch.sweeps.cell import Cell
 from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
+from orch.sweeps.protocols import PROTOCOLS, SEPARATOR, Protocol, find_protocol, scale_under
 from orch.sweeps.selection import NOT_KNOWN, Waiting
 from orch.sweeps.trial import Trial
 from orch.tasks import Task
@@ -37,8 +38,21 @@ class Scale:
     """True if one trial of each kind is enough."""
     spared_seeds: tuple[int, ...] = ()
     """Seeds that were left out to save time."""
+    protocol: Protocol | None = None
+    """Decides lengths, supervision and stopping of all trials; None leaves them to the sweep."""
     definitions: Definitions = field(default=BUILT_IN_DEFINITIONS, repr=False, compare=False)
     """The models and tasks that can be named."""
+
+    @property
+    def size(self) -> str:
+        """The name without that of the protocol."""
+        return self.name.partition(SEPARATOR)[0]
+
+    def under(self, protocol: Protocol | None) -> "Scale":
+        """Return this scale with trials as a protocol asks for them; None leaves them to the sweep."""
+        about = self.about if protocol is None else f"{self.about}; protocol {protocol.name}: {protocol.about}"
+        name = scale_under(self.size, None if protocol is None else protocol.name)
+        return replace(self, name=name, about=about, protocol=protocol)
 
     def task(self, name: str, modulus: int) -> Task:
         """Make the task of this name."""
@@ -60,8 +74,11 @@ class Scale:
             "init_seed": seed,
             "data_seed": seed,
         }
+        decided: Mapping[str, Any] = {} if self.protocol is None else self.protocol.settings
+        if decided:
+            model = model.able_to_read(task.num_tokens(max(decided["max_inputs"], decided["test_length"])))
         rate = NOT_KNOWN if isinstance(learning_rate, Waiting) else learning_rate
-        trial = Trial(task=task, model=model, learning_rate=rate, **(defaults | settings))
+        trial = Trial(task=task, model=model, learning_rate=rate, **{**defaults, **settings, **decided})
         if isinstance(learning_rate, Waiting):
             return replace(learning_rate, trial=trial)
         return trial.check()
@@ -77,7 +94,7 @@ class Scale:
     ) -> Cell:
         """Make the trials of one number of a table: every learning rate with every seed."""
         if learning_rates is None:
-            learning_rates = model.own_learning_rates.get(self.name, self.learning_rates)
+            learning_rates = model.own_learning_rates.get(self.size, self.learning_rates)
         chosen = self.sparing() if model.slow else self
         trials = [
             self.trial(task, model, learning_rate=rate, seed=seed, **settings)
@@ -175,3 +192,16 @@ SMOKE = Scale(
 )
 
 SCALES: dict[str, Scale] = {scale.name: scale for scale in (PAPER, LAPTOP, SMOKE)}
+
+
+def find_scale(name: str) -> Scale:
+    """Return the scale of a name such as laptop, or one under a protocol, such as laptop:chomsky."""
+    size, _, protocol = name.partition(SEPARATOR)
+    scale = look_up_name("scale", size, SCALES)
+    return scale.under(find_protocol(protocol)) if protocol else scale
+
+
+def is_scale(name: str) -> bool:
+    """Return whether there is a scale of this name. A store may have been written by a version that has others."""
+    size, _, protocol = name.partition(SEPARATOR)
+    return size in SCALES and protocol in ("", *PROTOCOLS)

@@ -12,7 +12,10 @@ from typing import Any, TypeVar, cast
 from orch.core.errors import InvalidSettings, UnknownName, look_up_name
 from orch.core.settings import canonical, canonical_json, field_types, from_dict, setting, to_dict
 from orch.models import ModelConfig, Vocabulary
+from orch.models.kernel import PLAIN
 from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
+from orch.sweeps.recipe import ADAM, CONSTANT, FLOAT32, recipe_problems
+from orch.sweeps.supervision import label_interval, supervision_problems
 from orch.tasks import Task
 
 T = TypeVar("T")
@@ -28,7 +31,7 @@ class Trial:
 
     task: Task
     model: ModelConfig
-    learning_rate: float = setting(1e-4, "Adam's learning rate")
+    learning_rate: float = setting(1e-4, "learning rate, the highest one of a schedule")
     batch_size: int = setting(64, "samples per training step")
     steps: int = setting(100_000, "training steps at most")
     min_inputs: int = setting(2, "fewest inputs in a training or validation sample")
@@ -44,6 +47,26 @@ class Trial:
     init_seed: int = setting(0, "draws the initial parameters")
     data_seed: int = setting(0, "draws the training data")
     eval_seed: int = setting(0, "draws the validation and test sets, the same for every model")
+    optimiser: str = setting(ADAM, "adam, adamw or sgd", past=ADAM)
+    momentum: float = setting(0.0, "momentum of sgd", past=0.0)
+    weight_decay: float = setting(
+        0.0, "weight decay: added to the gradient by adam and sgd, applied to the weights by adamw", past=0.0
+    )
+    clip_norm: float = setting(0.0, "scale a gradient with a larger norm down to this; 0 clips nothing", past=0.0)
+    schedule: str = setting(CONSTANT, "learning rate after the warm-up: constant, or cosine down to 0", past=CONSTANT)
+    warmup_steps: int = setting(0, "steps in which the learning rate grows linearly to its full value", past=0)
+    curriculum: float = setting(
+        0.0, "share of the steps in which the longest samples grow from min_inputs to max_inputs; 0 for none", past=0.0
+    )
+    precision: str = setting(
+        FLOAT32, "numbers to train with: float32, float64, or on a GPU bfloat16 (autocast)", past=FLOAT32
+    )
+    stop_accuracy: float = setting(
+        0.0, "stop early when the validation accuracy (0 is chance, 1 is perfect) reaches this; 0 for never", past=0.0
+    )
+    supervision: str = setting(
+        "final", "where samples have labels: final (at [EOI]), every (at every input too) or sparse:k", past="final"
+    )
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -52,6 +75,22 @@ class Trial:
     @property
     def tested_lengths(self) -> tuple[int, ...]:
         return tuple(sorted({*self.curve_lengths, self.test_length}))
+
+    @property
+    def label_interval(self) -> int | None:
+        """Inputs from one label to the next; None if only the end of a sample has one."""
+        return label_interval(self.supervision)
+
+    @property
+    def label_shape(self) -> tuple[int, ...]:
+        """Shape of a training sample's labels: () if only its end has one, (P,) if it has up to P."""
+        return () if self.label_interval is None else (self.max_inputs // self.label_interval + 1,)
+
+    def kernel_name(self, device: str) -> str:
+        """Return the implementation of the model's arithmetic that trains this trial on `device`, if it is new."""
+        if self.precision != FLOAT32:
+            return PLAIN  # kernels of our own are for single precision
+        return self.model.kernel_name(device, self.label_interval is not None)
 
     @property
     def batches_per_epoch(self) -> int:
@@ -84,8 +123,20 @@ class Trial:
         return f"{self.label}, rate {self.learning_rate:g}, seed {self.init_seed}"
 
     def stackable(self) -> "Trial":
-        """Return this trial without learning rate and seeds: trials that are then equal have the same shapes."""
-        return dataclasses.replace(self, learning_rate=1.0, init_seed=0, data_seed=0)
+        """Return this trial without seeds and amounts of the recipe: trials that are then equal have the same shapes.
+
+        Whether there is a momentum, a weight decay or a largest norm changes the program; how large it is does not.
+        """
+        return dataclasses.replace(
+            self,
+            learning_rate=1.0,
+            init_seed=0,
+            data_seed=0,
+            momentum=0.5 * (self.momentum > 0),
+            weight_decay=float(self.weight_decay > 0),
+            clip_norm=float(self.clip_norm > 0),
+            warmup_steps=0,
+        )
 
     def packable(self) -> "Trial":
         """Return this trial without all that may differ within a pack: trials that are then equal can be stacked.
@@ -120,6 +171,7 @@ class Trial:
         for name in _POSITIVE:
             if getattr(self, name) < 1:
                 found.append(f"{name} {getattr(self, name)} is not enough: use 1 or more")
+        found += supervision_problems(self.supervision)
         for name in ("train_examples", "init_seed", "data_seed", "eval_seed"):
             if getattr(self, name) < 0:
                 found.append(f"{name} {getattr(self, name)} is negative: use 0 or more")
@@ -136,6 +188,7 @@ class Trial:
             )
         if self.balanced and not self.train_examples:
             found.append("balanced applies to a fixed training set: set train_examples, or leave balanced off")
+        found += recipe_problems(self)
         longest = max(self.max_inputs, *self.tested_lengths)
         if self.model.max_tokens is not None and self.task.num_tokens(longest) > self.model.max_tokens:
             found.append(

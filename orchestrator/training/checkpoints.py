@@ -23,7 +23,7 @@ from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
 from orch.sweeps.result import CurvePoint, Result
 from orch.sweeps.trial import Trial
 from orch.training.safetensors_pieces import safetensors_pieces
-from orch.training.train import Snapshot
+from orch.training.snapshot import Snapshot
 
 _STATES = ("parameters", "first", "second")
 """The fields of a `Snapshot` that consist of tensors."""

@@ -1,8 +1,10 @@
 """A trial's training data: a pure function of its seed and the step, so that stopping and regrouping change nothing.
 
-Shapes: K trials stacked, S steps drawn at once, B samples, T tokens.
+Shapes: K trials stacked, S steps drawn at once, B samples, T tokens. Ends and targets are (…, B, P) if samples have
+several labels.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -84,7 +86,10 @@ class FreshSamples(TrainingData):
 
         def draw(trial: Trial, sampler: Sampler) -> Batch:
             generator = sampler.generator("train", trial.data_seed, number)
-            return sampler.draw(generator, STEPS_PER_BLOCK * trial.batch_size, trial.min_inputs, trial.max_inputs)
+            longest_N = _longest_in_block(trial, number * STEPS_PER_BLOCK) if trial.curriculum else None
+            num_samples = STEPS_PER_BLOCK * trial.batch_size
+            drawn = sampler.draw(generator, num_samples, trial.min_inputs, trial.max_inputs, longest_N)
+            return sampler.label(drawn, trial.label_interval)
 
         stacked = (
             torch.stack([torch.unflatten(part, 0, (STEPS_PER_BLOCK, -1)) for part in parts], 1)
@@ -129,12 +134,31 @@ class FixedSet(TrainingData):
         return [torch.stack(parts) for parts in _parts(self._per_trial(shuffle))]
 
 
+def longest_inputs(trial: Trial, step: int) -> int:
+    """Return the most inputs of a training sample in a step, from 0: under a curriculum it grows linearly.
+
+    It begins at `min_inputs` and reaches `max_inputs` when that share of the steps is over.
+    """
+    growing = trial.curriculum * trial.steps
+    if step >= growing:
+        return trial.max_inputs
+    return trial.min_inputs + math.floor((trial.max_inputs - trial.min_inputs + 1) * step / growing)
+
+
+def _longest_in_block(trial: Trial, first: int) -> Tensor:
+    """Return the most inputs of each sample in the steps of a block."""
+    by_step = [longest_inputs(trial, step) for step in range(first, first + STEPS_PER_BLOCK)]
+    return torch.tensor(by_step).repeat_interleave(trial.batch_size)
+
+
 def _draw_set(trial: Trial, sampler: Sampler) -> Batch:
     """Draw the fixed training set of a trial."""
     generator = sampler.generator("training set", trial.data_seed)
     if trial.balanced:
-        return sampler.draw_balanced(generator, trial.train_examples, trial.max_inputs)
-    return sampler.draw(generator, trial.train_examples, trial.min_inputs, trial.max_inputs)
+        drawn = sampler.draw_balanced(generator, trial.train_examples, trial.max_inputs)
+    else:
+        drawn = sampler.draw(generator, trial.train_examples, trial.min_inputs, trial.max_inputs)
+    return sampler.label(drawn, trial.label_interval)
 
 
 def _parts(batches: Sequence[Batch]) -> list[tuple[Tensor, ...]]:

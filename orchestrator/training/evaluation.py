@@ -1,20 +1,23 @@
 """Accuracy and loss of a stack of trials on fixed, seeded samples."""
 
 import itertools
+import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import torch
 
-from orch.models.network import Network
+from orch.models.network import Network, mean_of_labels
 from orch.sweeps.batches import FEWEST_AT_ONCE, TOKENS_AT_ONCE
 from orch.sweeps.trial import Trial
 from orch.tasks import Task
 from orch.tasks.sampling import Batch, Sampler
+from orch.training.precision import autocast
 
 _TOKENS_IN_CACHE, _STATES_IN_CACHE = 1 << 13, 1 << 11
 """Sizes that fit in a CPU's cache: tokens of a model that holds all positions at once, samples of a recurrent one."""
-
+_NUMBERS_AT_ONCE = 1 << 23
+"""Entries of states that a recurrent model keeps on a CPU, where several places of a sequence are read."""
 
 MOST_ON_A_CPU = 9
 """Trials that are evaluated together on a CPU."""
@@ -34,31 +37,38 @@ class EvaluationSets:
     def _draw(self, name: str, num_samples: int, shortest: int, longest: int) -> Batch:
         generator = self._sampler.generator(name, self._trial.eval_seed)
         drawn = self._sampler.draw(generator, num_samples, shortest, longest)
+        drawn = self._sampler.label(drawn, self._trial.label_interval)
         return Batch(*(part.to(self._device) for part in drawn))
 
 
 class Score(NamedTuple):
-    """The score of one trial; `accuracy` is the share of right answers."""
+    """The score of one trial; accuracies are shares of right answers."""
 
     loss: float
     accuracy: float
+    """At the end of each sample."""
+    accuracy_all: float | None
+    """Mean over samples of the share of right answers at all their labels; None if only the end has one."""
 
 
 def evaluate(network: Network, batch: Batch) -> list[Score]:
     """Return the score of each stacked trial. Training waits for the device only here and in checkpoints."""
-    K, losses, right = network.num_trials, [], []
+    K, losses, right, right_of_all = network.num_trials, [], [], []
     was_training = network.training
     network.eval()
-    with torch.no_grad():
+    with torch.no_grad(), autocast(network):
         for part in _in_parts(batch, network):
-            logits_KBV = network(part.tokens_NT.expand(K, -1, -1), part.end_N.expand(K, -1))
-            target_KB = part.target_N.expand(K, -1)
+            tokens_KBT, end_KB, target_KB = (each.expand(K, *each.shape) for each in part)
+            logits_KBV = network(tokens_KBT, end_KB)
             losses.append(network.losses(logits_KBV, target_KB))
-            right.append(logits_KBV.argmax(-1) == target_KB)
+            is_right = logits_KBV.argmax(-1).view_as(target_KB) == target_KB
+            right.append(is_right if target_KB.dim() == 2 else is_right[..., -1])
+            if target_KB.dim() > 2:
+                right_of_all.append(mean_of_labels(is_right, target_KB))
     network.train(was_training)
     # Over all samples at once, so that the sum does not depend on the size of the batches.
-    loss_K, accuracy_K = (torch.cat(parts, dim=1).double().mean(1).tolist() for parts in (losses, right))
-    return [Score(loss, accuracy) for loss, accuracy in zip(loss_K, accuracy_K, strict=True)]
+    means = [torch.cat(parts, dim=1).double().mean(1).tolist() for parts in (losses, right, right_of_all) if parts]
+    return [Score(*scores) for scores in itertools.zip_longest(*means, *[[]] * (3 - len(means)))]
 
 
 def parts_to_evaluate(tasks: Sequence[Task], device: torch.device) -> list[slice]:
@@ -75,15 +85,18 @@ def parts_to_evaluate(tasks: Sequence[Task], device: torch.device) -> list[slice
     return parts
 
 
-def rows_at_once(num_tokens: int, network: Network, device: str) -> int:
-    """Return how many samples of this length are evaluated at once."""
+def rows_at_once(num_tokens: int, network: Network, device: str, num_places: int = 1) -> int:
+    """Return how many samples of this length are evaluated at once, if so many places of each are read."""
     if device != "cpu":
         return max(FEWEST_AT_ONCE, TOKENS_AT_ONCE // (num_tokens * network.num_trials))
     if network.config.holds_positions:
         return max(8, _TOKENS_IN_CACHE // num_tokens)
+    if num_places > 1:
+        return max(8, _NUMBERS_AT_ONCE // (num_tokens * network.num_trials * int(network.config.width)))
     return max(64, _STATES_IN_CACHE // network.num_trials)
 
 
 def _in_parts(batch: Batch, network: Network) -> Iterable[Batch]:
-    rows = rows_at_once(batch.tokens_NT.shape[1], network, batch.tokens_NT.device.type)
+    num_places = math.prod(batch.end_N.shape[1:])
+    rows = rows_at_once(batch.tokens_NT.shape[1], network, batch.tokens_NT.device.type, num_places)
     return (Batch(*parts) for parts in zip(*(torch.split(part, rows) for part in batch), strict=True))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from orch.training.train import Snapshot
+from orch.training.snapshot import Snapshot
 
 
 class HostCopy:

@@ -4,10 +4,11 @@ The batches of a block of steps lie in one tensor on the device. A counter on th
 another one where its losses go. So a step reads nothing from the host and returns nothing to it, and the next step is
 the same operations again. The host writes to the device only between steps: a new block, and the counters with it.
 
-Shapes: S steps of a block, X rows (the tokens, the end and the target), K trials, B samples.
+Shapes: S steps of a block, X rows (the tokens, the end and the target, or several of both), K trials, B samples.
 """
 
 import functools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -58,9 +59,11 @@ class StaticSteps:
         block = self._data.block(step)
         S, K, B, T = block.tokens_SKBT.shape
         if block.tokens_SKBT.shape not in self._programs:
-            samples_SXKB = block.tokens_SKBT.new_empty(S, T + 2, K, B)
+            places = block.end_SKB.shape[3:]
+            samples_SXKB = block.tokens_SKBT.new_empty(S, T + 2 * math.prod(places), K, B)
             # Not a method: a cycle of references would keep a graph's memory until Python looks for cycles.
-            take = functools.partial(_take_step, self._update, samples_SXKB, self._counters, self._losses_KS)
+            shapes = (T, K, B), (*places, K, B)
+            take = functools.partial(_take_step, self._update, samples_SXKB, shapes, self._counters, self._losses_KS)
             step_of_block = RecordedStep(take, self._recorder, self._warnings)
             self._programs[block.tokens_SKBT.shape] = _Program(samples_SXKB, step_of_block)
         program = self._programs[block.tokens_SKBT.shape]
@@ -71,18 +74,35 @@ class StaticSteps:
         return program
 
 
-def _take_step(update: Update, samples_SXKB: Tensor, counters: Tensor, losses_KS: Tensor) -> None:
-    """Take the step that the counters point to, and advance them."""
+def _take_step(
+    update: Update,
+    samples_SXKB: Tensor,
+    shapes: tuple[tuple[int, ...], tuple[int, ...]],
+    counters: Tensor,
+    losses_KS: Tensor,
+) -> None:
+    """Take the step that the counters point to, and advance them.
+
+    `shapes` are those of the tokens and of the ends and targets of a step, as they are stored.
+    """
     place, column = counters[:1], counters[1:]
     samples_XKB = samples_SXKB.index_select(0, place)[0]
     # Time comes first in memory, as recurrences read it; the end and the target are contiguous.
-    tokens_KBT = samples_XKB[:-2].permute(1, 2, 0)
-    loss_K = update(tokens_KBT, samples_XKB[-2], samples_XKB[-1])
+    (T, *_), of_places = shapes
+    tokens_KBT = samples_XKB[:T].permute(1, 2, 0)
+    end, target = (_places_last(part.view(of_places)) for part in samples_XKB[T:].chunk(2))
+    loss_K = update(tokens_KBT, end, target)
     losses_KS.index_copy_(1, column, loss_K[:, None])
     counters.add_(1)
 
 
+def _places_last(part: Tensor) -> Tensor:
+    """Return ends or targets as a network takes them: (K, B) as they are, (P, K, B) as (K, B, P)."""
+    return part if part.dim() == 2 else part.permute(1, 2, 0)
+
+
 def _copy_block(block: Block, samples_SXKB: Tensor) -> None:
-    samples_SXKB[:, :-2].copy_(block.tokens_SKBT.permute(0, 3, 1, 2))
-    samples_SXKB[:, -2].copy_(block.end_SKB)
-    samples_SXKB[:, -1].copy_(block.target_SKB)
+    S, K, B, T = block.tokens_SKBT.shape
+    samples_SXKB[:, :T].copy_(block.tokens_SKBT.permute(0, 3, 1, 2))
+    for rows_SPKB, part in zip(samples_SXKB[:, T:].chunk(2, dim=1), (block.end_SKB, block.target_SKB), strict=True):
+        rows_SPKB.copy_(part.view(S, K, B, -1).permute(0, 3, 1, 2))

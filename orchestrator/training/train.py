@@ -1,4 +1,4 @@
-"""Training a pack: trials that differ in learning rate, seeds and task, stacked in one program. One trial is a pack.
+"""Training a pack: trials that differ in seeds, rate and task, stacked in one program. One trial is a pack.
 
 A `Training` can stop after any step and be saved trial by trial. Each trial can continue in another process, alone or
 in another pack, to the same numbers.
@@ -8,7 +8,6 @@ import functools
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -17,52 +16,21 @@ from orch.core.errors import InvalidSettings
 from orch.models.kernel import COMPILED, COMPILED_2, PLAIN, TRITON, compiler_found, triton_found
 from orch.models.network import Network, State
 from orch.models.vocabularies import stack_padded
+from orch.sweeps.recipe import FLOAT32, FLOAT64, check_device
 from orch.sweeps.result import CurvePoint, Result, StopReason
 from orch.sweeps.trial import Trial
 from orch.tasks import Task
 from orch.tasks.sampling import Batch, Sampler, derive_seed, majority
-from orch.training.adam import StackedAdam
 from orch.training.capture import find_recorder
 from orch.training.data import Step, training_data
 from orch.training.evaluation import EvaluationSets, Score, evaluate, parts_to_evaluate
 from orch.training.gradients import loss_and_gradients
+from orch.training.optimisers import make_optimiser
+from orch.training.snapshot import Member, Snapshot, initial_snapshot
+from orch.training.stacked_optimiser import StackedOptimiser
 from orch.training.static_step import StaticSteps
 
 _LARGEST_KEPT_BYTES = 31 << 20
-
-
-@dataclass
-class Member:
-    """A trial in training: everything about it that is not a tensor."""
-
-    trial: Trial
-    curve: list[CurvePoint] = field(default_factory=list)
-    seconds: float = 0.0
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """All it takes to continue one trial elsewhere. Its data follow from the seed and the step."""
-
-    trial: Trial
-    step: int
-    seconds: float
-    curve: list[CurvePoint]
-    parameters: State
-    first: State
-    """Adam's first moments; empty before the first step."""
-    second: State
-    """Adam's second moments; empty before the first step."""
-    kernel: str = PLAIN
-    """Implementation of the model's arithmetic that the trial began with: see `orch.models.kernel`."""
-
-    def map_tensors(self, function: Callable[[str, str, Tensor], Tensor]) -> "Snapshot":
-        """Return this snapshot with `function(field, name, tensor)` in the place of every tensor."""
-
-        def mapped(kind: str) -> State:
-            return {name: function(kind, name, tensor) for name, tensor in getattr(self, kind).items()}
-
-        return replace(self, parameters=mapped("parameters"), first=mapped("first"), second=mapped("second"))
 
 
 class Training:
@@ -71,8 +39,8 @@ class Training:
     def __init__(self, trials: Sequence[Trial], device: torch.device | str = "cpu"):
         for trial in trials:
             trial.check()
-        kernel = trials[0].model.kernel_name(str(device))
-        self._start([_initial_snapshot(trial, kernel) for trial in trials], device)
+        kernel = trials[0].kernel_name(str(device))
+        self._start([initial_snapshot(trial, kernel) for trial in trials], device)
 
     @classmethod
     def resume(cls, snapshots: Sequence[Snapshot], device: torch.device | str = "cpu") -> "Training":
@@ -85,8 +53,12 @@ class Training:
         assert len({each.step for each in snapshots}) == 1, "only trials at the same step can share a stack"
         if len({each.trial.packable() for each in snapshots}) != 1:
             raise InvalidSettings(
-                ["trials in one pack may differ only in learning rate, seeds and (most models) task: train these alone"]
+                [
+                    "trials in one pack may differ only in learning rate, seeds, the amounts of the recipe and (most"
+                    " models) task: train these alone"
+                ]
             )
+        check_device((each.trial for each in snapshots), str(device))
         snapshots = _neighbours(snapshots)
         self.device = torch.device(device)
         self.kernel = _kernel_to_go_on_with(snapshots, self.device)
@@ -112,7 +84,7 @@ class Training:
         parameters = [each.parameters for each in snapshots]
         vocabularies = [trial.vocabulary for trial in trials]
         self.network: Network = kind(first.model, vocabularies, parameters).to(self.device)
-        self.network.kernel = self.kernel
+        self.network.kernel, self.network.precision = self.kernel, first.precision
         self.network.reuse_gradient_memory()
         self.network.noise_seed = self._noise_seed
         self._trained = self.network.trained_names
@@ -120,17 +92,17 @@ class Training:
         num_rows = None
         if self.network.vocabularies.mixed:
             num_rows = [[len(each.parameters[name]) for name in self._trained] for each in snapshots]
-        rates = [trial.learning_rate for trial in trials]
-        self._adam = StackedAdam(list(trained.values()), rates, num_rows, self.kernel)
-        if self.step > 0:
-            self._adam.set_step(self.step)
-            for position, name in enumerate(self._trained):
-                self._adam.first[position].copy_(stack_padded([each.first[name] for each in snapshots]))
-                self._adam.second[position].copy_(stack_padded([each.second[name] for each in snapshots]))
-        self._data = training_data(trials, *self._samplers)
-        self._losses_KS = torch.zeros(len(trials), first.eval_every, device=self.device)
-        self._update = functools.partial(update, self.network, trained, self._adam)
         recorder = find_recorder(self.device) if self.network.replayable else None
+        self._optimiser = make_optimiser(trials, list(trained.values()), num_rows, self.kernel, recorder is not None)
+        if self.step > 0:
+            self._optimiser.set_step(self.step)
+            for which in ("first", "second"):
+                for name, stack in zip(self._trained, getattr(self._optimiser, which), strict=False):
+                    stack.copy_(stack_padded([getattr(each, which)[name] for each in snapshots]))
+        self._data = training_data(trials, *self._samplers)
+        numbers = torch.float64 if first.precision == FLOAT64 else torch.float32
+        self._losses_KS = torch.zeros(len(trials), first.eval_every, device=self.device, dtype=numbers)
+        self._update = functools.partial(update, self.network, trained, self._optimiser)
         self._static: StaticSteps | None = None
         if recorder:
             self._static = StaticSteps(self._update, self._data, self._losses_KS, recorder, self.warnings)
@@ -186,11 +158,12 @@ class Training:
                 validation_loss=score.loss,
                 validation_accuracy=member.trial.task.normalise(score.accuracy),
                 seconds=member.seconds,
+                validation_accuracy_all=_normalised(member.trial.task, score.accuracy_all),
             )
             member.curve.append(point)
             if not (math.isfinite(score.loss) and math.isfinite(train_loss)):
                 stop_reasons[position] = StopReason.DIVERGED
-            elif score.loss < member.trial.stop_loss:
+            elif score.loss < member.trial.stop_loss or 0 < member.trial.stop_accuracy <= point.validation_accuracy:
                 stop_reasons[position] = StopReason.EARLY_STOP
             elif self.step >= member.trial.steps:
                 stop_reasons[position] = StopReason.BUDGET
@@ -205,7 +178,7 @@ class Training:
         snapshots = [self.snapshot(position) for position in staying]
         self.members = [self.members[position] for position in staying]
         if snapshots:
-            del self.network, self._adam, self._update
+            del self.network, self._optimiser, self._update
             self._stack(snapshots)
 
     def _test(self, stop_reasons: dict[int, StopReason]) -> list[Result]:
@@ -216,7 +189,7 @@ class Training:
         if len(stop_reasons) < len(self.members):
             parameters = [network.member(position) for position in stop_reasons]
             network = type(network)(trial.model, [each.vocabulary for each in leaving], parameters)
-            network.kernel = self.kernel
+            network.kernel, network.precision = self.kernel, trial.precision
         tasks = [each.task for each in leaving]
         scores, best_guess = {}, {}
         for length in trial.tested_lengths:
@@ -229,6 +202,7 @@ class Training:
             member = self.members[position]
             member.seconds += share
             task = member.trial.task
+            of_all_labels = {length: _normalised(task, of_all[place].accuracy_all) for length, of_all in scores.items()}
             results.append(
                 Result(
                     trial=member.trial,
@@ -239,6 +213,7 @@ class Training:
                     test_accuracy={length: task.normalise(of_all[place].accuracy) for length, of_all in scores.items()},
                     majority={length: by_task[task] for length, by_task in best_guess.items()},
                     parameters={name: tensor.clone() for name, tensor in self.network.member(position).items()},
+                    test_accuracy_all={length: each for length, each in of_all_labels.items() if each is not None},
                 )
             )
         return results
@@ -280,7 +255,7 @@ class Training:
         member = self.members[position]
 
         def views(stacks: Sequence[torch.Tensor]) -> State:
-            named = zip(self._trained, stacks, strict=True)
+            named = zip(self._trained, stacks, strict=False)  # an optimiser may have fewer states than Adam
             return {name: self.network.own(name, stack.detach(), position) for name, stack in named}
 
         return Snapshot(
@@ -289,8 +264,8 @@ class Training:
             seconds=member.seconds,
             curve=list(member.curve),
             parameters=self.network.member(position),
-            first=views(self._adam.first),
-            second=views(self._adam.second),
+            first=views(self._optimiser.first),
+            second=views(self._optimiser.second),
             kernel=self.kernel,
         )
 
@@ -298,7 +273,7 @@ class Training:
 def update(
     network: Network,
     parameters: Mapping[str, Tensor],
-    optimiser: StackedAdam,
+    optimiser: StackedOptimiser,
     tokens_KBT: Tensor,
     end_KB: Tensor,
     target_KB: Tensor,
@@ -307,6 +282,10 @@ def update(
     loss_K, gradients = loss_and_gradients(network, tokens_KBT, end_KB, target_KB)
     optimiser.update([gradients[name] for name in parameters])
     return loss_K
+
+
+def _normalised(task: Task, accuracy: float | None) -> float | None:
+    return None if accuracy is None else task.normalise(accuracy)
 
 
 def _neighbours(snapshots: Sequence[Snapshot]) -> list[Snapshot]:
@@ -318,16 +297,9 @@ def _neighbours(snapshots: Sequence[Snapshot]) -> list[Snapshot]:
     return sorted(snapshots, key=lambda each: (each.trial.vocabulary, tasks.index(each.trial.task)))
 
 
-def _initial_snapshot(trial: Trial, kernel: str) -> Snapshot:
-    """Return a trial before its first step, with parameters drawn from its seed."""
-    generator = torch.Generator().manual_seed(derive_seed("initialise", trial.init_seed))
-    parameters = trial.model.network().fresh(trial.model, trial.vocabulary, generator)
-    return Snapshot(trial, step=0, seconds=0.0, curve=[], parameters=parameters, first={}, second={}, kernel=kernel)
-
-
 def _kernel_to_go_on_with(snapshots: Sequence[Snapshot], device: torch.device) -> str:
     """Return the kernel that the trials began with, if it runs on the device; otherwise the one that does."""
-    kernels, model = {each.kernel for each in snapshots}, snapshots[0].trial.model
+    kernels, trial = {each.kernel for each in snapshots}, snapshots[0].trial
     assert len(kernels) == 1, "only trials with the same kernel can share a stack"
     (kernel,) = kernels
     numba = "cpu", compiler_found, "install numba (pip install numba)"
@@ -337,10 +309,10 @@ def _kernel_to_go_on_with(snapshots: Sequence[Snapshot], device: torch.device) -
         TRITON: ("cuda", triton_found, "install triton (pip install triton) and a C compiler"),
     }
     if kernel not in needs:
-        return model.plain_kernel(device.type)
+        return trial.model.plain_kernel(device.type) if trial.precision == FLOAT32 else PLAIN
     its_device, found, remedy = needs[kernel]
     if device.type != its_device:
-        return model.kernel_name(device.type)
+        return trial.kernel_name(device.type)
     if not found():
         raise InvalidSettings(
             [

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from orch.core.counted import counted
-from orch.core.errors import InvalidCode
+from orch.core.errors import InvalidCode, InvalidSettings
 from orch.sweeps.catalogue import Catalogue
 from orch.sweeps.expansion import expand
-from orch.sweeps.scales import SCALES
+from orch.sweeps.scales import SCALES, find_scale, is_scale
 from orch.sweeps.selection import COLUMNS, Results
 from orch.sweeps.trial import Trial
 from orch.usercode.changes import changes
@@ -38,13 +38,14 @@ class EarlierResult:
 
 
 def asked_trials(names: Iterable[str], catalogue: Catalogue, store: "Store") -> list[Trial]:
-    """Return the trials that these sweeps ask for, at any scale."""
+    """Return the trials that these sweeps ask for, at any scale, and under the protocols that the store has seen."""
     names, found = list(names), dict[str, Trial]()
     if not store.exists():
         return []
     results = Results.of_table(store.read("trials", list(COLUMNS)))
-    for scale in SCALES.values():
-        with contextlib.suppress(InvalidCode):  # a file may be made for some scales only
+    recorded = sorted({str(values["scale"]) for values in store.list_json("sweeps").values()})
+    for scale in map(find_scale, dict.fromkeys([*SCALES, *filter(is_scale, recorded)])):
+        with contextlib.suppress(InvalidCode, InvalidSettings):  # a file may be made for some scales only
             found |= {each.id: each.trial for each in expand(names, scale, results, catalogue).trials.values()}
     return list(found.values())
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from orch.core.errors import OrchError, UnknownName
 from orch.sweeps.catalogue import BUILT_IN, Catalogue
+from orch.sweeps.protocols import SEPARATOR, options_of
 from orch.sweeps.registry import ALL
 from orch.sweeps.scales import SCALES
 from orch.usercode.catalogue import make_catalogue, read_codes
@@ -112,11 +113,17 @@ def _find(name: str, store: "Store | None", scale: str | None) -> _Recorded:
 def _note(name: str, chosen: Mapping[str, Any], matching: list[Mapping[str, Any]], scale: str | None) -> str:
     """Return what a user must know of the other recordings of a name: other scales, and other versions of its file."""
     texts = []
-    scales = [each for each in SCALES if each in {values["scale"] for values in matching}]
+    scales = sorted({values["scale"] for values in matching}, key=_rank)
     if scale is None and len(scales) > 1:
-        others = ", ".join(f"--scale {each}" for each in scales if each != chosen["scale"])
+        others = ", ".join(" ".join(options_of(each)) for each in scales if each != chosen["scale"])
         ran = f"{name} was run at {' and '.join(scales)} scale"
         texts.append(f"{ran}: this is the last one, {chosen['scale']}; for the rest, add {others}")
     if any(values.get("code") != chosen.get("code") for values in matching):
         texts.append(f"{name} was recorded with several versions of its file: this is the one of {chosen.get('at')}")
     return "\n".join(texts)
+
+
+def _rank(scale: str) -> tuple[int, str]:
+    """Return the place of a scale among others: the largest comes first, and without a protocol before those with."""
+    places = {name: place for place, name in enumerate(SCALES)}
+    return places.get(scale.partition(SEPARATOR)[0], len(places)), scale

@@ -14,11 +14,13 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from orch.core.errors import InvalidCode
 from orch.planning.probed import Probe, Probed
+from orch.sweeps.recipe import BFLOAT16, FLOAT32
 from orch.sweeps.trial import Trial
 from orch.usercode.loading import code_of, codes_defining
 from orch.usercode.probe_cache import read_probed, write_probed
@@ -84,12 +86,18 @@ def _to_try(trials: Iterable[Trial]) -> list[Trial]:
     """Return as few trials as have every model and every task of a user's own code."""
     covered: set[Any] = set()
     chosen = []
-    for trial in dict.fromkeys(trial.stackable() for trial in trials):
+    for trial in dict.fromkeys(map(_on_a_cpu, trials)):
         own = {part for part in (trial.model, trial.task) if code_of(type(part)) is not None}
         if own - covered:
             covered |= own
             chosen.append(trial)
     return chosen
+
+
+def _on_a_cpu(trial: Trial) -> Trial:
+    """Return a trial like this one, as it can be tried on a CPU."""
+    alike = trial.stackable()
+    return replace(alike, precision=FLOAT32) if alike.precision == BFLOAT16 else alike
 
 
 class _Process:

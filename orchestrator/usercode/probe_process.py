@@ -7,6 +7,7 @@ the user's code prints goes to the standard error. `orch.usercode.probe` starts 
 import dataclasses
 import faulthandler
 import json
+import math
 import os
 import statistics
 import sys
@@ -186,6 +187,9 @@ def _check_step(training: Training, trial: Trial) -> None:
             raise Wrong(
                 f"{place}{subject_of(trial)} reads what follows the end of a sample, which is padding: make it causal,"
                 " or take the ends, as in forward(tokens, ends), and mask what follows them"
+                if trial.label_interval is None
+                else f"{place}{subject_of(trial)} reads what follows a label, which gives the answer away: make it"
+                " causal, or train with supervision final"
             )
     network.train()
     training.advance(stop_at=1)
@@ -204,12 +208,20 @@ def _check_step(training: Training, trial: Trial) -> None:
 
 
 def _ignores_what_follows(network: Network, tokens: torch.Tensor, ends: torch.Tensor, logits: torch.Tensor) -> bool:
-    """Return whether the logits stay the same, but for rounding, if the tokens after each sample's end change."""
-    follows = torch.arange(tokens.shape[-1]) > ends.unsqueeze(-1)
+    """Return whether the logits stay the same, but for rounding, if the tokens after each sample's end change.
+
+    If labels stand also within samples, the tokens after the first label change too.
+    """
+    places = ends if ends.dim() > 2 else ends.unsqueeze(-1)
+    logits = logits.view(*places.shape, -1)
     others = torch.randint(network.vocabulary.readable, tokens.shape, generator=torch.Generator().manual_seed(1))
-    with torch.no_grad():
-        changed = network(torch.where(follows, others, tokens), ends)
-    return bool(torch.allclose(changed, logits, rtol=1e-3, atol=1e-4))
+    for cut in (places[..., :1], places[..., -1:])[-min(2, places.shape[-1]) :]:
+        with torch.no_grad():
+            changed = network(torch.where(torch.arange(tokens.shape[-1]) > cut, others, tokens), ends).view_as(logits)
+        is_before = places <= cut
+        if not torch.allclose(changed[is_before], logits[is_before], rtol=1e-3, atol=1e-4):
+            return False
+    return True
 
 
 def _unsaved(training: Training) -> list[tuple[str, torch.Tensor]]:
@@ -220,7 +232,7 @@ def _unsaved(training: Training) -> list[tuple[str, torch.Tensor]]:
 def _test_seconds(training: Training, sets: EvaluationSets, trial: Trial, length: int) -> float:
     """Estimate the seconds of the test at a length from the first of its parts."""
     batch = sets.of_length(length)
-    rows = rows_at_once(batch.tokens_NT.shape[1], training.network, "cpu")
+    rows = rows_at_once(batch.tokens_NT.shape[1], training.network, "cpu", math.prod(batch.end_N.shape[1:]))
     part = Batch(*(each[:rows] for each in batch))
     return _timed(lambda: evaluate(training.network, part)) * max(1.0, trial.test_samples / rows)
 
@@ -230,7 +242,7 @@ def _with_stacking(probed: Probed, trial: Trial, training: Training) -> Probed:
     shape = trial.batch_size, trial.task.num_tokens(trial.max_inputs)
     network = training.network
     assert isinstance(network, PerTrial)
-    found = network.stacking(trial.model, trial.vocabulary, shape, "cpu", NUM_TRIED)
+    found = network.stacking(trial.model, trial.vocabulary, shape, "cpu", NUM_TRIED, trial.label_shape)
     if not found.stacked:
         return dataclasses.replace(probed, stacks=False, reason=found.reason)
     trials = [dataclasses.replace(trial, init_seed=seed, data_seed=seed) for seed in range(NUM_PACKED)]

@@ -10,7 +10,7 @@ from typing import Any
 
 from orch.running import worker
 from orch.sweeps.trial import Trial
-from orch.training.train import Snapshot
+from orch.training.snapshot import Snapshot
 
 
 def open_training(trials: list[Trial], snapshots: list[Snapshot | None], device: str) -> Any:

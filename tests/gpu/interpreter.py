@@ -21,8 +21,10 @@ from orch.models.vocabularies import Vocabularies
 from orch.tasks import REGISTRY
 from orch.tasks.sampling import Sampler
 from orch.training import train
-from orch.training.adam import StackedAdam
+from orch.training.adam import StackedAdam, StackedAdamW
 from orch.training.capture import NUM_WARM_UP_STEPS
+from orch.training.schedules import Schedule
+from orch.training.stacked_optimiser import TrialRecipe
 from orch.training.train import Training
 from tests.gpu.process import serve
 from tests.small import small_trial
@@ -130,15 +132,20 @@ def difference(found: Tensor, expected: Tensor) -> float:
     return (found.to(expected.dtype) - expected).abs().max().item() / max(largest, 1e-30)
 
 
-def compare_adam(shape: list[int], num_tokens: int, num_updates: int = 3) -> dict[str, float]:
-    """Return by how much Adam on a gradient that is not written out differs from Adam on the gradient."""
+def compare_adam(shape: list[int], num_tokens: int, num_updates: int = 3, recipe: bool = False) -> dict[str, float]:
+    """Return by how much Adam on a gradient that is not written out differs from Adam on the gradient.
+
+    With a `recipe` it is AdamW, with clipped gradients and a schedule.
+    """
     generator = torch.Generator().manual_seed(0)
     *_, width = shape
     # Small, so that the changes are not lost in the rounding of the weights.
     weight, rates = 0.01 * torch.randn(2, *shape, generator=generator), [1e-2, 1e-3]
     embedding = torch.randn(2, num_tokens + 2, width, generator=generator)
     found, expected = weight.clone(), weight.double()
-    ours, plain = StackedAdam([found], rates, kernel=TRITON), StackedAdam([expected], rates)
+    kind = StackedAdamW if recipe else StackedAdam
+    recipes = [TrialRecipe(Schedule("cosine", 2, 5), 0.1, size) for size in (1.0, 2.0)] if recipe else None
+    ours, plain = kind([found], rates, kernel=TRITON, recipes=recipes), kind([expected], rates, recipes=recipes)
     for _ in range(num_updates):
         g_KRO = torch.randn(2, num_tokens, weight[0].numel() // width, generator=generator)
         products = OuterProducts(g_KRO, embedding[:, :num_tokens])

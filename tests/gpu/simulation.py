@@ -35,7 +35,8 @@ from orch.planning.pack_size import memory
 from orch.sweeps.trial import Trial, make_trial
 from orch.training import train
 from orch.training.host_copy import HostCopy
-from orch.training.train import Snapshot, Training
+from orch.training.snapshot import Snapshot
+from orch.training.train import Training
 from tests.gpu.process import serve
 from tests.gpu.step_counts import StepCounts
 from tests.training.no_recorder import TheStepItself

@@ -65,6 +65,16 @@ def test_a_training_runs_on_the_device_waits_for_nothing_and_takes_the_memory_th
             assert found["predicted"] <= 2 * found["peak"] + 20e6 * size, size
 
 
+@pytest.mark.parametrize("model", TYPICAL_MODELS)
+def test_labels_within_sequences_are_read_on_the_device_in_the_memory_that_is_planned(trained, model):
+    found = trained(model, "modular_arithmetic", num_stacked(model), PLAIN, supervision="every")
+    assert found["with_host"] == []
+    assert found["num_results"] == num_stacked(model)
+    assert found["reads_at_validation"] <= 7, "a validation reads its scores, of which there are three, and so on"
+    assert found["devices"] == ["cuda:0"]
+    assert found["peak"] <= found["predicted"]
+
+
 CELLS = [("modular_addition", 2), ("modular_addition", 5), ("dihedral", 4), ("modular_arithmetic", 3)]
 """Four vocabularies and two numbers of tokens per input."""
 

@@ -89,8 +89,9 @@ def test_a_state_that_vanishes_has_the_finite_gradients_of_the_plain_twin(assert
 
 
 @pytest.mark.parametrize(("shape", "num_tokens"), [([7, 9], 1), ([3, 5, 130], 7), ([300, 4], 19)])
-def test_adam_on_a_gradient_that_is_not_written_out_is_adam_on_the_gradient(interpreter, shape, num_tokens):
-    differences = interpreter.call("compare_adam", shape=shape, num_tokens=num_tokens)
+@pytest.mark.parametrize("recipe", [False, True])
+def test_adam_on_a_gradient_that_is_not_written_out_is_adam_on_the_gradient(interpreter, shape, num_tokens, recipe):
+    differences = interpreter.call("compare_adam", shape=shape, num_tokens=num_tokens, recipe=recipe)
     assert max(differences.values()) < 2e-6, differences
 
 

@@ -128,8 +128,8 @@ def test_factored_states_and_gradients_are_those_of_the_multiplied_out_table(kin
 
 def test_factored_multiplies_out_where_that_is_cheaper(monkeypatch, drawn):
     chosen = []
-    monkeypatch.setattr("orch.models.recurrence.factored.block_scan", lambda *args: chosen.append("table"))
-    monkeypatch.setattr("orch.models.recurrence.factored.scan", lambda *args: chosen.append("factors"))
+    monkeypatch.setattr("orch.models.recurrence.factored.block_scan", lambda *args, **options: chosen.append("table"))
+    monkeypatch.setattr("orch.models.recurrence.factored.scan", lambda *args, **options: chosen.append("factors"))
     h0, normalisation = torch.randn(K, 8), Normalisation("rms", 8)
     for factors in (2, 64):
         out, gate = torch.randn(K, 8, factors), torch.randn(K, R, factors)

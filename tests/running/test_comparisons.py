@@ -219,8 +219,8 @@ def test_recorded_steps_that_round_in_their_own_way_pass(model, recorder):
 def test_recorded_steps_that_repeat_one_batch_fail(recorder, monkeypatch):
     right = static_step._take_step
 
-    def stuck(update, samples_SXKB, counters, losses_KS):
-        right(update, samples_SXKB[:1].expand_as(samples_SXKB), counters, losses_KS)
+    def stuck(update, samples_SXKB, *more):
+        right(update, samples_SXKB[:1].expand_as(samples_SXKB), *more)
 
     monkeypatch.setattr(static_step, "_take_step", stuck)
     with pytest.raises(Failed, match=r"from ordinary steps.*ORCH_CAPTURE=off"):

@@ -9,6 +9,7 @@ from orch import models, tasks
 from orch.core.errors import UnknownName
 from orch.store import SCHEMAS, curve_rows, trial_row
 from orch.store.columns import PROVENANCE
+from orch.store.schema_union import conform, union
 from orch.sweeps.trial import TRAINER_REVISION, Trial
 from tests.new_process import modules_imported
 from tests.store.example import example_result
@@ -82,3 +83,15 @@ def test_unknown_provenance_is_an_error_that_suggests_the_nearest():
 
 def test_the_store_needs_neither_torch_nor_ray():
     assert modules_imported("import orch.store", {"torch", "ray"}) == set()
+
+
+def test_rows_from_before_a_setting_of_all_trials_have_its_past_value():
+    schema = SCHEMAS["trials"]
+    before = pa.Table.from_pylist([trial_row(example_result(), {"attempt_id": "a"})], schema).drop_columns(
+        "supervision"
+    )
+    after = pa.Table.from_pylist([trial_row(example_result(supervision="every"), {"attempt_id": "b"})], schema)
+    read = conform("trials", schema, union([before, after]), None)
+    assert read["supervision"].to_pylist() == ["final", "every"]
+    assert conform("trials", schema, before, ["supervision"])["supervision"].to_pylist() == ["final"]
+    assert conform("trials", schema, before, None)["negative_eigenvalues"].null_count == 1, "it does not apply"

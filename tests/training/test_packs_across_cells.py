@@ -13,7 +13,8 @@ from orch.planning.across_cells import shared_program
 from orch.sweeps.result import Result
 from orch.sweeps.trial import Trial
 from orch.training.checkpoints import parse_snapshot, snapshot_bytes
-from orch.training.train import Snapshot, Training
+from orch.training.snapshot import Snapshot
+from orch.training.train import Training
 from tests.small import small_trial
 from tests.training.test_packs import KINDS, every_kind_and_kernel
 
@@ -129,7 +130,7 @@ def test_padding_is_zero_and_stays_so(monkeypatch):
     assert sizes == sorted(sizes) == [4, 4, 7, 7]
     for stack in (
         *(training.network[name] for name in ("embedding", "head.weight", "head.bias")),
-        *training._adam.first,
+        *training._optimiser.first,
     ):
         if stack.shape[1] == 7:
             assert stack[0, 4:].abs().max() == 0

@@ -13,7 +13,8 @@ from orch.models.recurrence import batch_positions, blocks, token_lookup
 from orch.sweeps.trial import Trial
 from orch.training import capture, train
 from orch.training.capture import NUM_WARM_UP_STEPS, Recorder, StepFunction
-from orch.training.train import Snapshot, Training
+from orch.training.snapshot import Snapshot
+from orch.training.train import Training
 from tests.small import TYPICAL_MODELS, small_trial
 from tests.training.no_recorder import TheStepItself
 from tests.training.operations import Operations, trace
@@ -192,3 +193,12 @@ def test_steps_are_not_recorded_on_a_cpu_nor_where_the_user_turns_it_off(monkeyp
     monkeypatch.setenv("ORCH_CAPTURE", "of")
     with pytest.raises(InvalidSettings, match="ORCH_CAPTURE=of is unknown: use on or off"):
         capture.find_recorder(torch.device("cpu"))
+
+
+@pytest.mark.parametrize("supervision", ["every", "sparse:20"])
+def test_steps_with_labels_within_sequences_are_recorded_and_replayed(supervision, record_with, as_on_a_gpu):
+    trials = [small_trial("rnn", supervision=supervision, init_seed=seed, data_seed=seed) for seed in range(2)]
+    expected = run(trials)
+    record_with(recorder := Operations())
+    assert_equal(run(trials), expected)
+    assert recorder.num_recorded == 1

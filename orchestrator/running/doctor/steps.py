@@ -16,7 +16,8 @@ from orch.sweeps.trial import Trial
 from orch.training.capture import NUM_WARM_UP_STEPS, find_recorder, one_operation_at_a_time
 from orch.training.checkpoints import parse_snapshot, snapshot_bytes
 from orch.training.host_copy import HostCopy
-from orch.training.train import Snapshot, Training
+from orch.training.snapshot import Snapshot
+from orch.training.train import Training
 
 NUM_TRIALS = 2
 STEPS = (0, 1, 2, 40, 41)

@@ -8,7 +8,8 @@ from torch import Tensor
 from orch.running.doctor.agreement import Agreement, Computed
 from orch.running.doctor.rounding import UNIT_ROUNDOFF, size
 from orch.training.adam import BETA1, BETA2, EPSILON
-from orch.training.train import Snapshot, Training
+from orch.training.snapshot import Snapshot
+from orch.training.train import Training
 
 ROUNDING_OF_MOMENTS = 1e-4
 """Relative error that rounding may make in Adam's second moments. Some implementations compute 1 - 0.999 in single

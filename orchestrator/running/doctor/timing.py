@@ -97,7 +97,7 @@ def _stacks(trial: Trial, device: str) -> bool:
     kind = trial.model.network()
     if issubclass(kind, PerTrial):
         shape = trial.batch_size, trial.task.num_tokens(trial.max_inputs)
-        return kind.stacking(trial.model, trial.vocabulary, shape, device, NUM_TRIED).stacked
+        return kind.stacking(trial.model, trial.vocabulary, shape, device, NUM_TRIED, trial.label_shape).stacked
     return trial.model.packs if device != "cpu" else stacks_exactly(trial)
 
 

@@ -26,7 +26,7 @@ EPOCHS = 1000
 def cells(scale: Scale, results: Results) -> Iterator[Cell]:
     moduli = [modulus for modulus in MODULI if modulus in scale.moduli]
     sizes: Sequence[int] = SIZES
-    if scale.name == LAPTOP.name:
+    if scale.size == LAPTOP.name:
         moduli, sizes = moduli[-1:], SIZES[::2]
     for task, modulus, (variant, model) in product(main.TASKS, moduli, main.recurrent(scale)):
         problem = scale.task(task, modulus)
@@ -46,4 +46,4 @@ def cells(scale: Scale, results: Results) -> Iterator[Cell]:
 
 def _steps(size: int, scale: Scale) -> int:
     steps = EPOCHS * -(-size // 64)
-    return steps if scale.name == PAPER.name else min(steps, scale.steps)
+    return steps if scale.size == PAPER.name else min(steps, scale.steps)

@@ -36,5 +36,6 @@ MODELS = (
 
 
 def cells(scale: Scale, results: Results) -> Iterator[Cell]:
+    small = SMALL.under(scale.protocol)
     for modulus, (variant, model) in product(SMALL.moduli, MODELS):
-        yield SMALL.cell(SMALL.task("modular_addition", modulus), model, variant=variant)
+        yield small.cell(SMALL.task("modular_addition", modulus), model, variant=variant)
