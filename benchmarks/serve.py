@@ -26,7 +26,7 @@ from report import fill
 from orch.store import Store
 
 ORCH = [sys.executable, "-c", "from orch.cli import main; main()"]
-ROUNDS = 3
+ROUNDS = 5
 _START = datetime.datetime(2026, 11, 1, tzinfo=datetime.UTC)
 
 
