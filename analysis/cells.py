@@ -131,7 +131,7 @@ def variant(config: str, definitions: Definitions = BUILT_IN_DEFINITIONS) -> str
 def _variant(model: str, definitions: Definitions) -> str:
     """Return the summary of a model, cached because thousands of trials share few models."""
     try:
-        return model_from_dict(json.loads(model), definitions).summary
+        return model_from_dict(json.loads(model), definitions).full_summary
     except OrchError:
         return ""  # the model, or one of its settings, is unknown here
 
@@ -145,7 +145,7 @@ def problem(config: str, definitions: Definitions = BUILT_IN_DEFINITIONS) -> str
 def _problem(task: str, definitions: Definitions) -> str:
     settings = json.loads(task)
     try:
-        return task_from_dict(settings, definitions).summary
+        return task_from_dict(settings, definitions).full_summary
     except OrchError:
         return f"modulo {settings['modulus']}"
 

@@ -3,6 +3,8 @@
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from orch.core.settings import named_value
+
 Group = TypeVar("Group", bound=Hashable)
 Settings = Mapping[str, Any]
 
@@ -27,7 +29,7 @@ def describe_settings(settings: Settings, names: Iterable[str]) -> str:
     >>> describe_settings({"batch_size": 64, "steps": 500}, ["batch_size"])
     'batch size 64'
     """
-    return ", ".join(f"{name.replace('_', ' ')} {settings.get(name)}" for name in names)
+    return ", ".join(named_value(name, settings.get(name)) for name in names)
 
 
 def _differing(cells: Sequence[Settings]) -> list[str]:

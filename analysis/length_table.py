@@ -104,7 +104,7 @@ def _task(config: Mapping[str, Any], trial: Trial | None) -> str:
     """Return the task's name with its settings in its own words, or with its modulus if its code is not loaded."""
     try:
         task = task_from_dict(config["task"]) if trial is None else trial.task
-        return f"{task.name} {task.summary}".rstrip()
+        return f"{task.name} {task.full_summary}".rstrip()
     except OrchError:
         return f"{config['task']['name']} modulo {config['task']['modulus']}"
 
@@ -113,7 +113,7 @@ def _model(config: Mapping[str, Any], trial: Trial | None) -> str:
     """Return the model's name with its variant, or with all its settings if its code is not loaded."""
     try:
         model = model_from_dict(config["model"]) if trial is None else trial.model
-        name, variant = model.name, model.summary
+        name, variant = model.name, model.full_summary
     except OrchError:
         settings = dict(config["model"])
         name = settings.pop("name")

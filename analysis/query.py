@@ -1,6 +1,7 @@
 """SQL queries over tables in memory, run by DuckDB in a sandbox that can read nothing but these tables."""
 
 import contextlib
+import functools
 import glob
 import re
 import threading
@@ -13,6 +14,7 @@ import pyarrow as pa
 
 from orch.analysis.sql_statement import REMEDY, Statement, parse
 from orch.core.errors import InvalidQuery, UnknownName
+from orch.store import SCHEMAS
 
 View = Callable[[Collection[str] | None], pa.Table]
 """A function that reads a table, with at least these columns, or with all if given None."""
@@ -35,6 +37,8 @@ _CLOSED: dict[str, str | bool | int | float | list[str]] = {
     "temp_directory": "",
     "memory_limit": MEMORY,
 }
+ALIAS = "_name"
+"""A column whose name SQL reserves, such as `group`, can also be asked for with this ending."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +53,13 @@ class Limits:
     threads: int | None = None
 
 
-_NO_TABLE = re.compile(r"Table with name (.+?) does not exist")
-
-
 NO_LIMITS = Limits()
+_NO_TABLE = re.compile(r"Table with name (.+?) does not exist")
 
 
 def run(sql: str, views: Mapping[str, View], limits: Limits = NO_LIMITS) -> pa.Table:
     """Run one reading statement. Only the views and columns that it mentions are read."""
-    with sandbox(limits) as connection, _explained(views, limits):
+    with sandbox(limits) as connection, _explained(sql, views, limits):
         statement = parse(connection, sql)
         try:
             return _answer(connection, statement, views, statement.columns, limits)
@@ -85,9 +87,11 @@ def _answer(
     columns: Collection[str] | None,
     limits: Limits,
 ) -> pa.Table:
+    renamed = {name.lower() for name in re.findall(rf"\w+(?={ALIAS}\b)", statement.sql)}
     for name, view in views.items():
         if name.lower() in statement.tables:
-            connection.register(name, view(columns))
+            table = view(None if columns is None else {*columns, *renamed})
+            connection.register(name, _with_aliases(table, renamed & _reserved()))
     with _interrupted_after(limits.seconds, connection):
         if limits.rows is None:
             return connection.sql(statement.sql).to_arrow_table()
@@ -105,6 +109,27 @@ def _first_rows(answer: pa.RecordBatchReader, most: int) -> pa.Table:
     return pa.Table.from_batches(batches, answer.schema).slice(0, most)
 
 
+def _with_aliases(table: pa.Table, names: Collection[str]) -> pa.Table:
+    """Add the columns that a statement asks for by names that SQL does not reserve, such as `group_name`."""
+    for name in names:
+        if name in table.column_names and f"{name}{ALIAS}" not in table.column_names:
+            table = table.append_column(f"{name}{ALIAS}", table[name])
+    return table
+
+
+@functools.cache
+def _reserved() -> frozenset[str]:
+    """Return the words that SQL wants in quotation marks where they name a column."""
+    with duckdb.connect(":memory:") as connection:
+        found = connection.sql("SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category = 'reserved'")
+        return frozenset(word for (word,) in found.fetchall())
+
+
+def alias(column: str) -> str | None:
+    """Return the other name that a query may use for a column whose name SQL reserves; None for other columns."""
+    return f"{column}{ALIAS}" if column in _reserved() else None
+
+
 @contextlib.contextmanager
 def _interrupted_after(seconds: float | None, connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
     if seconds is None:
@@ -120,7 +145,7 @@ def _interrupted_after(seconds: float | None, connection: duckdb.DuckDBPyConnect
 
 
 @contextlib.contextmanager
-def _explained(views: Collection[str], limits: Limits) -> Iterator[None]:
+def _explained(sql: str, views: Collection[str], limits: Limits) -> Iterator[None]:
     """Turn errors of DuckDB into messages that name the remedy."""
     try:
         yield
@@ -140,7 +165,18 @@ def _explained(views: Collection[str], limits: Limits) -> Iterator[None]:
                 raise InvalidQuery(f"a query reads nothing but the views, and not {name}: {REMEDY}") from None
             raise UnknownName("view", name, views) from None
         sentence = " ".join(text.partition(": ")[2].split())
+        if isinstance(error, duckdb.ParserException) and (word := _unquoted(sql)):
+            remedy = f'for the column, write {alias(word)} or "{word}" in quotation marks'
+            raise InvalidQuery(f"the SQL does not work: {word} is a word of SQL: {remedy}") from None
         raise InvalidQuery(f"the SQL does not work: {sentence} (orch query --schema explains every column)") from None
+
+
+def _unquoted(sql: str) -> str | None:
+    """Return a column that stands without quotation marks in a statement, although SQL reserves its name."""
+    for name in sorted(_reserved().intersection(SCHEMAS["trials"].names)):
+        if re.search(rf'(?<!["\w]){name}(?!["\w])(?!\s+by\b)', sql, re.IGNORECASE):
+            return name
+    return None
 
 
 def read_file(path: str) -> pa.Table:

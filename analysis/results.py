@@ -193,7 +193,7 @@ def _settings(trial: Trial) -> dict[str, Any]:
     """Return the values of a trial in the columns of a table of trials."""
     found = to_dict(trial) | to_dict(trial.task) | to_dict(trial.model)
     found |= {"task": trial.task.name, "model": trial.model.name}
-    found |= {VARIANT.name: trial.model.summary, PROBLEM.name: trial.task.summary}
+    found |= {VARIANT.name: trial.model.full_summary, PROBLEM.name: trial.task.full_summary}
     found |= {"task_revision": trial.task.revision, "model_revision": trial.model.revision}
     found |= {"trainer_revision": TRAINER_REVISION}
     return {name: tuple(value) if isinstance(value, list) else value for name, value in found.items()}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from orch.analysis.agreement import TOLERANCE
+from orch.analysis.arrow_tables import column, description
 from orch.analysis.board import Board
 from orch.analysis.cells import cells_schema, cells_table
 from orch.analysis.comparison import Comparison, compare
@@ -17,6 +18,7 @@ from orch.analysis.views import COMPARISON, PLAN, PUBLISHED, comparison_table, p
 from orch.core.errors import InvalidQuery, OrchError, UnknownName
 from orch.planning.plan import make_plan
 from orch.store import DEFAULT_STORE, SCHEMAS, Store
+from orch.store.columns import setting_columns
 from orch.sweeps.catalogue import BUILT_IN, Catalogue
 from orch.sweeps.registry import ALL
 from orch.sweeps.scales import LAPTOP, PAPER, find_scale
@@ -144,6 +146,16 @@ class Study:
             return self.cells if name == "cells" else self.published
         return self.plan(scale) if name == "plan" else comparison_table(self.comparison(scale))
 
+    def schema(self, name: str) -> pa.Schema:
+        """Return the columns of a view, with those of the user's own settings that the store or the catalogue has."""
+        known = view_schema(name)
+        if name not in ("trials", "cells"):
+            return known
+        stored = self.trials.schema if self.store.exists() else ()
+        fields = {field.name: field for field in [*setting_columns(self.catalogue.user_types), *stored]}
+        names = SCHEMAS["trials"].names
+        return pa.schema([*known, *(_own(each) for each in fields.values() if each.name not in names)])
+
     def _stored(self, name: str, columns: list[str] | None = None) -> pa.Table:
         self.store.check_exists()
         return self.store.read(name, columns)
@@ -156,6 +168,11 @@ def view_schema(name: str) -> pa.Schema:
     if name == "cells":
         return cells_schema()
     return {"published": PUBLISHED, "plan": PLAN, "comparison": COMPARISON}.get(name) or SCHEMAS[name]
+
+
+def _own(field: pa.Field) -> pa.Field:
+    """Return a column of a user's setting with a description, which it lacks where the code is not loaded."""
+    return column(field.name, field.type, description(field) or "a setting of a model or task of your own")
 
 
 def _all_columns(table: pa.Table, columns: Collection[str] | None) -> pa.Table:

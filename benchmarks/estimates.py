@@ -92,7 +92,7 @@ def compare_finished(store: str) -> None:
         pack = max(1.0, row["wall_seconds"] / row["device_seconds"])
         kernel = row["kernel"] or "before"
         estimated = estimate_seconds(trial, row["steps_trained"], "cpu", pack, row["kernel"] or PLAIN)
-        name = f"{trial.model.name} {trial.model.summary}, width {trial.model.width}"
+        name = f"{trial.model.name} {trial.model.full_summary}, width {trial.model.width}"
         groups[kernel, name, "packs" if pack > 1.5 else "alone"].append((estimated, row["seconds"]))
     print(f"\nfinished trials of {store}: seconds, estimated / measured")
     ratios = []

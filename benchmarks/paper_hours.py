@@ -50,7 +50,7 @@ def within_cells(plan: Plan) -> list[PlannedTrial]:
     for kind, members in kinds.items():
         size = pack_size(kind, len(members), DEVICE)
         packs += [members[start : start + size] for start in range(0, len(members), size)]
-    return shared_out(plan.trials, packs, plan.estimator)
+    return shared_out(plan.trials, packs, plan.estimator.estimate)
 
 
 def with_factors(kernel: str, captured: bool, pack: Callable[[Plan], list[PlannedTrial]]) -> Hours:

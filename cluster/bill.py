@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from orch.cluster.launcher import Launcher
 from orch.cluster.prices import DATED, INSTANCES, gpus_per_worker, hourly_cost
-from orch.planning.plan import Plan
+from orch.planning.plan import Plan, wall_seconds
 
 if TYPE_CHECKING:
     from orch.store import Store
@@ -74,16 +74,14 @@ def make_bills(plan: Plan, launcher: Launcher) -> list[Bill]:
     """Estimate the bill for one worker and for as many as the file allows.
 
     The list is empty if the file does not describe the workers or nothing is left to do. Trials that wait for the
-    results of others are included. The longest pack is a lower bound, however many workers there are.
+    results of others are included. However many workers there are, the longest trial takes its time.
     """
     devices = devices_per_worker(launcher)
-    planned = [each for each in plan.trials if each.seconds]
-    seconds = [each.seconds for each in planned]
-    if not devices or not seconds:
+    if not devices or not any(each.seconds for each in plan.trials):
         return []
     bills = []
     for num_workers in sorted({1, max(1, launcher.max_workers or 1)}):
-        hours = max(sum(seconds) / (num_workers * devices), max(each.seconds * each.pack for each in planned)) / 3600
+        hours = wall_seconds(plan.trials, num_workers * devices) / 3600
         cost = hourly_cost(launcher, num_workers)
         low, high = (None, None) if cost is None else (cost.low * hours, cost.high * hours)
         bills.append(Bill(num_workers=num_workers, hours=hours, low=low, high=high))

@@ -67,9 +67,20 @@ class Launcher:
         return "\n".join((self.setup, self.head_start, self.worker_start))
 
 
+PACKAGED = Path(__file__).parent
+"""The folder of the launcher files that come with orch."""
+
+
 def read_launcher(path: Path | str) -> Launcher:
-    """Read a launcher file: YAML for `ray up`, or a Slurm script."""
+    """Read a launcher file: YAML for `ray up`, or a Slurm script.
+
+    Where there is no cluster/a100.yaml or the like in the current folder, the file of that name that comes with orch is
+    meant.
+    """
     path = Path(path)
+    packaged = PACKAGED / path.name
+    if not path.exists() and path.parent in (Path(), Path("cluster")) and packaged.exists():
+        path = packaged
     if path.suffix == ".sh":
         return _from_script(path, read_text(path))
     return from_config(path, load_config(path))
@@ -80,7 +91,8 @@ def read_text(path: Path) -> str:
     try:
         return path.read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidSettings([f"{path} cannot be read ({error}): name a launcher file, as in cluster/"]) from None
+        remedy = f"name a launcher file; those that come with orch are in {PACKAGED}"
+        raise InvalidSettings([f"{path} cannot be read ({error}): {remedy}"]) from None
 
 
 def load_config(path: Path) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 from orch.core.errors import InvalidSettings
-from orch.core.settings import setting
+from orch.core.settings import full_summary, setting
 from orch.models.kernel import COMPILED, PLAIN, TRITON, choose_kernel
 from orch.models.look import Look
 from orch.models.step_costs import Launches
@@ -104,8 +104,16 @@ class ModelConfig:
 
     @property
     def summary(self) -> str:
-        """Description of this variant among those of its model, for listings."""
+        """Description of what usually distinguishes variants of this model; `full_summary` adds all else."""
         return ""
+
+    @property
+    def full_summary(self) -> str:
+        """Description of this variant for tables and labels: no two settings share one, except for widths.
+
+        It is the summary, and the settings that it does not depend on and that differ from their defaults.
+        """
+        return full_summary(self, "width")
 
     def kernel_name(self, device: str, several_places: bool = False) -> str:
         """Return the implementation that trains new trials on `device`, to be recorded with their results.

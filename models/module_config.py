@@ -41,13 +41,6 @@ class ModuleConfig(ModelConfig):
     arguments: ClassVar[tuple[str, ...]] = ()
     """The settings that are arguments of `__init__`."""
 
-    @property
-    def summary(self) -> str:
-        """The settings other than the width that differ from their defaults."""
-        defaults = {field.name: field.default for field in dataclasses.fields(self)}
-        changed = [each for each in self.arguments if each != "width" and getattr(self, each) != defaults[each]]
-        return ", ".join(f"{each.replace('_', ' ')} {getattr(self, each)}" for each in changed)
-
     def network(self) -> "type[Network]":
         return _network()
 

@@ -151,9 +151,13 @@ class Network(nn.Module):
 
     def own(self, name: str, stack: Tensor, trial: int) -> Tensor:
         """Return one trial's part of a stack that is shaped like the parameter of this name, without padding."""
-        if not self.vocabularies.mixed:
-            return stack[trial]
-        return stack[trial, : self.config.shapes(self.vocabularies.each[trial])[name][0]]
+        return self._unpadded(name, stack[trial : trial + 1], self.vocabularies.each[trial])[0]
+
+    def _unpadded(self, name: str, stack: Tensor, vocabulary: Vocabulary) -> Tensor:
+        """Return a stack of trials of one vocabulary without the rows that only larger vocabularies have."""
+        if not self.vocabularies.mixed or stack.dim() == 1:
+            return stack
+        return stack[:, : self.config.shapes(vocabulary)[name][0]]
 
     def part(self, trials: slice) -> "Network":
         """Return a network of consecutive trials that have the same vocabulary. Its parameters are views."""
@@ -163,16 +167,10 @@ class Network(nn.Module):
         part = copy.copy(self)
         part.vocabularies, part.vocabulary = Vocabularies(each), each[0]
         assert not part.vocabularies.mixed
-        shapes = self.config.shapes(each[0]) if self.vocabularies.mixed else {}
         part._buffers = {"mask_K1V": None}
+        parameters = {name: self._unpadded(name, self[name].detach()[trials], each[0]) for name in self.names}
         part._parameters = {
-            _attribute(name): nn.Parameter(
-                self[name].detach()[trials, : shapes.get(name, self[name][0].shape)[0]]
-                if self[name].dim() > 1
-                else self[name].detach()[trials],
-                requires_grad=False,
-            )
-            for name in self.names
+            _attribute(name): nn.Parameter(tensor, requires_grad=False) for name, tensor in parameters.items()
         }
         return part
 

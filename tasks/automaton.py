@@ -3,8 +3,9 @@
 import functools
 import hashlib
 import sys
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from orch.core.errors import InvalidSettings
 from orch.core.settings import setting
@@ -35,8 +36,9 @@ class Automaton(FixedSizeTask):
     name = "automaton"
     revision = 1
     title = "Automaton"
+    example_settings = MappingProxyType({"table": '{"next":[[0,1],[1,2],[2,0]]}'})
 
-    table: str = setting('{"next":[[0,1],[1,2],[2,0]]}', "transition table: the name of a CSV or JSON file, or JSON")
+    table: str = setting("", "transition table: the name of a CSV or JSON file, or JSON")
     pattern: str = setting("", "regular expression, in place of a table", identity=False)
     alphabet: str = setting("", "symbols of the pattern, if not only those that it names", identity=False)
     called: str = setting("", "name in tables and figures: that of the file, or the pattern", identity=False)
@@ -44,14 +46,16 @@ class Automaton(FixedSizeTask):
     class_names: tuple[str, ...] = setting((), "names of the automaton's states or outputs", identity=False)
 
     def __post_init__(self) -> None:
-        default = next(field.default for field in fields(self) if field.name == "table")
         if self.pattern:
             found = compile_pattern(self.pattern, self.alphabet)
-            if self.table not in (default, found.machine.to_text()):
+            if self.table not in ("", found.machine.to_text()):
                 raise InvalidSettings(["--table and --pattern both describe an automaton: give one of them"])
             self._keep(found, self.pattern)
         elif self.alphabet:
             raise InvalidSettings(["--alphabet has the symbols of a pattern: give --pattern too, or leave it out"])
+        elif not self.table:
+            remedy = "give --table FILE.csv or --pattern '(ab)*', or in Python orch.automaton(…)"
+            raise InvalidSettings([f"task automaton has no table and no pattern: {remedy}"])
         elif self.table.lower().endswith(SUFFIXES):
             path = Path(self.table)
             self._keep(parse_table(read_file(path), path.name), path.stem)
@@ -60,6 +64,10 @@ class Automaton(FixedSizeTask):
         else:
             raise InvalidSettings([f"table {self.table!r} is no table: name a file that ends in .csv or .json"])
         FixedSizeTask.__post_init__(self)
+
+    @property
+    def own_name(self) -> str:
+        return self.called
 
     def _keep(self, found: NamedMachine, called: str) -> None:
         """Set the canonical table, and the names that were not given."""
@@ -132,9 +140,12 @@ def automaton(table: str | None = None, *, pattern: str = "", alphabet: str = ""
         return Automaton(table=table)
     caller = sys._getframe(1).f_globals
     path = Path(caller.get("__file__", "")).parent / table
-    travelling = getattr(caller.get("__loader__"), "data_files", {})
+    travelling = getattr(caller.get("__loader__"), "data_files", None)
     # The code of a sweep runs without its folder; its loader has the tables that were beside it.
-    text = travelling[str(path)] if str(path) in travelling else read_file(path)
+    if travelling is not None and not Path(table).is_absolute() and str(path) not in travelling:
+        remedy = 'write its name out, as in orch.automaton("x.csv")'
+        raise InvalidSettings([f"{table} does not travel with the sweep: {remedy}"])
+    text = travelling[str(path)] if travelling and str(path) in travelling else read_file(path)
     found = parse_table(text, path.name)
     return Automaton(
         table=found.machine.to_text(),

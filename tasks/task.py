@@ -4,7 +4,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
-from orch.core.settings import setting
+from orch.core.settings import full_summary, setting
 
 State = Hashable
 
@@ -38,6 +38,8 @@ class Task:
     """Label of one modulus under the task's title, with {} for the modulus."""
     has_modulus: ClassVar[bool] = True
     """False if the modulus cannot be chosen, because it follows from the other settings."""
+    example_settings: ClassVar[Mapping[str, Any]] = {}
+    """Settings of an example, for listings and tests, if the task has settings without a default."""
 
     @classmethod
     def title_of(cls, modulus: int | None = None) -> str:
@@ -57,6 +59,11 @@ class Task:
         return f"modulo {self.modulus}"
 
     @property
+    def full_summary(self) -> str:
+        """The summary, and every other setting that differs from its default: no two settings share one label."""
+        return full_summary(self, "modulus")
+
+    @property
     def full_title(self) -> str:
         """Title of the task with these settings, for tables."""
         return f"{self.title_of()} ({self.summary})" if self._has_own_summary else self.title_of(self.modulus)
@@ -74,8 +81,16 @@ class Task:
 
     @classmethod
     def at_modulus(cls, modulus: int) -> "Task":
-        """Make the task with this modulus, if it has one, and defaults for its other settings, for listings."""
-        return cls(modulus=modulus) if cls.has_modulus else cls()
+        """Make the task with this modulus, if it has one, and its example's or default settings, for listings."""
+        return cls(**({"modulus": modulus} if cls.has_modulus else {}), **cls.example_settings)
+
+    @property
+    def own_name(self) -> str:
+        """Name of a task that a user's file makes with settings of its own, such as "vending"; empty if it has none.
+
+        Commands that read the file take it in place of the task's name and these settings.
+        """
+        return ""
 
     @property
     def slots(self) -> tuple[range, ...]:

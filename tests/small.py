@@ -20,6 +20,7 @@ def small_settings(model: str) -> dict[str, Any]:
 def small_trial(model: str, task: str = "modular_addition", **settings: Any) -> Trial:
     """Make a trial of a few seconds: tiny width, few steps, short tests."""
     quick = {"steps": 20, "eval_every": 10, "validation_samples": 64, "test_samples": 32, "test_length": 40}
-    modulus = {"modulus": 5} if tasks.REGISTRY[task].has_modulus else {}
-    defaults = {**modulus, "curve_lengths": (10, 40), **quick, **small_settings(model)}
+    task_type = tasks.REGISTRY[task]
+    modulus = {"modulus": 5} if task_type.has_modulus else {}
+    defaults = {**modulus, **task_type.example_settings, "curve_lengths": (10, 40), **quick, **small_settings(model)}
     return make_trial(task, model, **(defaults | settings))

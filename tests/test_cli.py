@@ -1,15 +1,19 @@
 """The command line: light help, clear errors, clean output."""
 
+import io
 import json
 import re
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 import torch
 
+from orch import models
 from orch.cli import main
+from orch.core.errors import OrchError
 from orch.tasks import REGISTRY
 from orch.training.checkpoints import load_model
 from tests.command_line import orch
@@ -58,13 +62,55 @@ def test_help_imports_nothing_heavy(arguments):
     assert command_imports(arguments, heavy) == set()
 
 
-def test_an_unknown_command_suggests_the_nearest():
-    assert "did you mean 'train'" in orch("trian", expect=2).output
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("trian", "there is no command 'trian': did you mean 'train'?"),
+        ("--versoin", "there is no option '--versoin': did you mean '--version'?"),
+        ("train --modlus 5", "there is no option '--modlus': did you mean '--modulus'?"),
+        ("sweeps --zzz", "there is no option '--zzz': orch sweeps --help lists them"),
+        ("train --steps x", "invalid value for '--steps': 'x' is not a valid integer; orch train --help explains it"),
+        ("plan", "missing argument 'SWEEP…|FILE.py…|all'; orch plan --help explains it"),
+        ("cluster check", "missing argument 'FILE'; orch cluster check --help explains it"),
+    ],
+)
+def test_a_wrong_command_line_gets_one_sentence_in_the_style_of_all_errors(command, said):
+    assert orch(*command.split(), expect=2).stderr == f"error: {said}\n"
+
+
+def test_without_a_terminal_a_question_is_an_error_that_names_the_option(monkeypatch):
+    from orch.cli._options import confirm
+
+    confirm("Go on?", yes=True)
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    with pytest.raises(OrchError, match="no terminal to ask for consent: repeat the command with --yes"):
+        confirm("Go on?", yes=False)
 
 
 def test_models_lists_every_model_and_its_parameters():
     rows = json.loads(orch("models", "--json").output)
     assert {row["model"]: row["parameters"] for row in rows}["bilinear"] == 16_781_063
+
+
+@pytest.mark.parametrize("name", sorted(models.REGISTRY))
+def test_models_describes_a_model_with_its_equation_settings_and_sizes(name):
+    shown = json.loads(orch("models", name, "--json").output)
+    assert re.search(r"\(\d{4}|\d{4}\)|torch|paper", shown["equation"]), "it names a source"
+    assert "Shapes " not in shown["equation"]
+    assert {row["setting"] for row in shown["settings"]} == {each.name for each in fields(models.REGISTRY[name])}
+    assert all(row["meaning"] for row in shown["settings"])
+    assert [row["scale"] for row in shown["parameters"]] == ["paper", "laptop", "smoke"]
+
+
+def test_models_counts_parameters_with_the_given_settings():
+    (usual,) = json.loads(orch("models", "delta_product", "--width", "64", "--json").output)["parameters"]
+    (larger,) = json.loads(orch("models", "delta_product", "--width", "64", "--householders", "4", "--json").output)[
+        "parameters"
+    ]
+    assert larger["parameters"] > usual["parameters"]
+    assert "there is no setting of model rnn 'gated'" in orch("models", "rnn", "--gated", expect=2).stderr
+    assert "name the model too" in orch("models", "--heads", "2", expect=2).stderr
+    assert not command_imports(["models", "lstm"], {"torch", "ray"})
 
 
 def test_matched_models_have_the_published_counts():
@@ -118,6 +164,18 @@ def test_tasks_refuses_what_cannot_be_shown():
     )
     assert "did you mean 'S5'?" in orch("tasks", "group", "--group", "s5", expect=2).stderr
     assert "name one of each" in orch("tasks", "group", "automaton", expect=2).stderr
+
+
+def test_train_tests_no_length_beyond_the_only_one_given():
+    from orch.cli.train import resolve_trial
+
+    def lengths(**given):
+        return resolve_trial("rnn", "dihedral", None, None, given).tested_lengths
+
+    assert lengths(test_length=40) == (10, 20, 40)
+    assert lengths(curve_lengths=(10, 30)) == (10, 30)
+    assert lengths(test_length=40, curve_lengths=(100,)) == (40, 100)
+    assert lengths() == (10, 20, 50, 100, 200, 500)
 
 
 def test_train_json_is_one_object_and_nothing_else():

@@ -73,6 +73,10 @@ def _labels(cells: Sequence[Cell], ignored: Collection[str]) -> list[str]:
     differing: dict[str, set[str]] = defaultdict(set)
     for (name, _), setting_names in in_panel.items():
         differing[name].update(setting_names)
+    # A line of one label in several panels is one model. Only its width may depend on the panel.
+    of_models = [to_dict(cell.example.model) for cell in cells]
+    for name, setting_names in differing_settings(zip(names, of_models, strict=True)).items():
+        differing[name].update({*setting_names} - {"width", *ignored})
     return [
         ", ".join(filter(None, (name, describe_settings(each, sorted(differing[name])))))
         for name, each in zip(names, settings, strict=True)

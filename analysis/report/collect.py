@@ -13,7 +13,7 @@ from orch.analysis.agreement import agreement
 from orch.analysis.board import Board, BoardCell
 from orch.analysis.claims import CLAIMS, DEMO, ClaimsAtScale, judge_board
 from orch.analysis.comparison import Comparison, compare
-from orch.analysis.differing_settings import distinguish
+from orch.analysis.differing_settings import describe_settings, differing_settings
 from orch.analysis.published import OOD, tables_of
 from orch.analysis.report.recorded import RecordedSweep, recorded_sweeps
 from orch.core.counted import counted
@@ -259,10 +259,26 @@ def _sweeps_of_store(store: Store, board: Board, alone: bool) -> list[str]:
 def sweep_result(name: str, board: Board) -> SweepResult:
     """Return the cells of a sweep with their results, and with words for the settings in which they differ."""
     found = board.cells(name)
-    settings = distinguish([_group_and_settings(each.cell) for each in found])
-    cells = list(map(CellResult, found, settings))
+    cells = list(map(CellResult, found, _distinguished([each.cell for each in found])))
     sweep = board.catalogue.sweeps[name]
     return SweepResult(name, sweep.title, sweep.reproduces, cells)
+
+
+def _distinguished(cells: Sequence[Cell]) -> list[str]:
+    """Describe each cell by the settings in which it differs from others of its model.
+
+    On one task all settings count. Between tasks those of the model do, so that a name in the table is one model; only
+    its width may depend on the task.
+    """
+    grouped = [_group_and_settings(cell) for cell in cells]
+    on_task = differing_settings(grouped)
+    models = [(cell.example.model.name, cell.variant) for cell in cells]
+    of_model = differing_settings(zip(models, (to_dict(cell.example.model) for cell in cells), strict=True))
+    texts = []
+    for model, (group, settings) in zip(models, grouped, strict=True):
+        names = {*on_task[group], *of_model[model]} - ({"width"} - {*on_task[group]})
+        texts.append(describe_settings(settings, [name for name in settings if name in names]))
+    return texts
 
 
 def _group_and_settings(cell: Cell) -> tuple[Hashable, dict[str, Any]]:

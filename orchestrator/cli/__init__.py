@@ -1,8 +1,11 @@
 """The `orch` command. Each subcommand is the module of `orch.cli` with its name, imported when it is needed."""
 
+import contextlib
+import difflib
 import importlib
 import pkgutil
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -25,17 +28,44 @@ class LazyGroup(click.Group):
 
     def resolve_command(self, context: click.Context, args: list[str]) -> Any:
         if args and not args[0].startswith("-") and args[0] not in self.list_commands(context):
-            context.fail(str(UnknownName("command", args[0], self.list_commands(context))))
+            raise UnknownName("command", args[0], self.list_commands(context))
         return super().resolve_command(context, args)
 
+    def make_context(self, *args: Any, **more: Any) -> click.Context:
+        with _reported():
+            return super().make_context(*args, **more)
+
     def invoke(self, context: click.Context) -> Any:
-        """Run a command and print its `OrchError` as a message, without a traceback."""
-        try:
+        with _reported():
             return super().invoke(context)
-        except OrchError as error:
-            for line in printable_lines(str(error)):
-                click.echo(f"error: {line}", err=True)
-            sys.exit(2)
+
+
+@contextlib.contextmanager
+def _reported() -> Iterator[None]:
+    """Print an `OrchError`, or what click says of a command line, as a message without a traceback, and exit."""
+    try:
+        yield
+    except click.exceptions.NoArgsIsHelpError:
+        raise
+    except (OrchError, click.UsageError) as error:
+        text = _usage_problem(error) if isinstance(error, click.UsageError) else str(error)
+        for line in printable_lines(text):
+            click.echo(f"error: {line}", err=True)
+        sys.exit(2)
+
+
+def _usage_problem(error: click.UsageError) -> str:
+    """Return what is wrong with a command line, as one sentence that ends with the remedy."""
+    context = error.ctx
+    # The first name of a path is that of the program, whichever way it was started.
+    command = " ".join(["orch", *([] if context is None else context.command_path.split()[1:])])
+    if isinstance(error, click.NoSuchOption) and context is not None:
+        flags = [flag for each in context.command.get_params(context) for flag in each.opts if flag.startswith("-")]
+        if difflib.get_close_matches(error.option_name, flags, n=1):
+            return str(UnknownName("option", error.option_name, flags))
+        return f"there is no option {error.option_name!r}: {command} --help lists them"
+    problem = error.format_message().rstrip(".")
+    return f"{problem[:1].lower()}{problem[1:]}; {command} --help explains it"
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

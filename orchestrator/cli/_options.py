@@ -1,12 +1,13 @@
 """Options that several commands share."""
 
 import functools
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import click
 
-from orch.core.errors import StoreReadOnly
+from orch.core.errors import OrchError, StoreReadOnly
 from orch.sweeps.protocols import PROTOCOLS, scale_under
 from orch.sweeps.scales import LAPTOP, SCALES
 
@@ -17,6 +18,19 @@ Decorator = Callable[[Command], Command]
 DEFAULT_STORE = "runs"
 BUNDLED = "bundled"
 """The same name as in orch.store.bundled, whose import would load pyarrow for a help text."""
+
+
+def confirm(question: str, yes: bool) -> None:
+    """Ask the user, unless `--yes` was given; raise an error that says so if the answer is no or nobody can answer."""
+    try:
+        agreed = yes or click.confirm(question, err=True)
+    except click.Abort:
+        if sys.stdin.isatty():
+            raise
+        remedy = "repeat the command with --yes"
+        raise OrchError(f"nothing was changed, because there is no terminal to ask for consent: {remedy}") from None
+    if not agreed:
+        raise OrchError("nothing was changed, because the answer was no: repeat the command to be asked again")
 
 
 def _writable(context: click.Context, parameter: click.Parameter, value: str) -> str:

@@ -10,13 +10,16 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from orch.cli._sweeps import SUFFIX, read_definitions
+from orch.cli._sweeps import SUFFIX, complete_files, read_definitions
 from orch.core.errors import InvalidSettings, OrchError
-from orch.core.settings import describe, field_types
+from orch.core.settings import describe, field_types, shown_value
 from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
 from orch.sweeps.recipe import RECIPE
 from orch.sweeps.trial import Trial
 
+TASK_SETTINGS, MODEL_SETTINGS = "Task settings", "Model settings"
+TRAINING_SETTINGS, RECIPE_SETTINGS = "Training settings", "Recipe settings"
+"""Headings of options in a help text."""
 _DEFINITIONS = "orch.definitions"
 """Where a click context has the models and tasks whose settings are options."""
 
@@ -54,8 +57,8 @@ class SettingOption(click.Option):
 def setting_options(definitions: Definitions = BUILT_IN_DEFINITIONS) -> Iterator[SettingOption]:
     """Yield one option for each name of a setting, which several models may share."""
     sections: tuple[tuple[str, Mapping[str, type[Any]]], ...] = (
-        ("Task settings", definitions.tasks),
-        ("Model settings", definitions.models),
+        (TASK_SETTINGS, definitions.tasks),
+        (MODEL_SETTINGS, definitions.models),
     )
     for section, registry in sections:
         owners: dict[str, list[tuple[str, type]]] = {}
@@ -71,22 +74,23 @@ def setting_options(definitions: Definitions = BUILT_IN_DEFINITIONS) -> Iterator
             yield SettingOption(field_name, field_types(config_type)[field_name], section, description)
     for field in dataclasses.fields(Trial):
         if field.name not in ("task", "model"):
-            section = "Recipe settings" if field.name in RECIPE else "Training settings"
+            section = RECIPE_SETTINGS if field.name in RECIPE else TRAINING_SETTINGS
             yield SettingOption(field.name, field_types(Trial)[field.name], section, _describe(Trial, field.name))
 
 
 def _describe(config_type: type, name: str) -> str:
     field = next(field for field in dataclasses.fields(config_type) if field.name == name)
-    default = ",".join(map(str, field.default)) if isinstance(field.default, tuple) else field.default
-    shown = {True: "yes", False: "no"}.get(default, default) if isinstance(default, bool) else default
-    return f"{describe(field)} [{shown}]"
+    return f"{describe(field)} [{shown_value(field.default)}]"
 
 
 class SettingsCommand(click.Command):
     """A command that has every setting as an option, with a help text in sections.
 
-    If a file of the user is among its arguments, the settings of the file's models and tasks are options too.
+    If a file of the user is among its arguments, the settings of the file's models and tasks are options too. A
+    subclass may have only those of some `sections`.
     """
+
+    sections: tuple[str, ...] = (TASK_SETTINGS, MODEL_SETTINGS, TRAINING_SETTINGS, RECIPE_SETTINGS)
 
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
         path = self._file_among(args)
@@ -95,14 +99,17 @@ class SettingsCommand(click.Command):
         except OrchError:
             if not context.resilient_parsing:  # completion in a shell prints no errors
                 raise
-        taken = {option.name for option in self.params} & {option.name for option in setting_options(_known(context))}
+        taken = {option.name for option in self.params} & {option.name for option in self._settings(context)}
         if taken:
             names = ", ".join(sorted(map(str, taken)))
             raise InvalidSettings([f"{path} has settings called like options of orch {self.name}: rename {names}"])
         return super().parse_args(context, args)
 
     def get_params(self, context: click.Context) -> list[click.Parameter]:
-        return [*super().get_params(context), *setting_options(_known(context))]
+        return [*super().get_params(context), *self._settings(context)]
+
+    def _settings(self, context: click.Context) -> list[SettingOption]:
+        return [option for option in setting_options(_known(context)) if option.section in self.sections]
 
     def _file_among(self, args: Sequence[str]) -> str | None:
         """Return the first argument that names a Python file and is not the value of an option."""
@@ -140,18 +147,37 @@ def _known(context: click.Context) -> Definitions:
     return found
 
 
-def _complete_models(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def complete_models(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return the models whose names begin with what was typed."""
     return _complete(_known(context).models, incomplete)
 
 
 def complete_tasks(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Return the tasks whose names begin with what was typed."""
-    return _complete(_known(context).tasks, incomplete)
+    return _complete(_known(context).task_names, incomplete)
+
+
+def complete_models_and_files(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Return the models, and the user's files, whose names begin with what was typed."""
+    return _with_files(complete_models(context, parameter, incomplete), incomplete)
+
+
+def complete_tasks_and_files(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Return the tasks, and the user's files, whose names begin with what was typed."""
+    return _with_files(complete_tasks(context, parameter, incomplete), incomplete)
+
+
+def _with_files(found: list[CompletionItem], incomplete: str) -> list[CompletionItem]:
+    return found + complete_files(incomplete, others=bool(found))
 
 
 def _complete(names: Iterable[str], incomplete: str) -> list[CompletionItem]:
     return [CompletionItem(name) for name in sorted(names) if name.startswith(incomplete)]
 
 
-model_option = click.option("--model", shell_complete=_complete_models, help="Model to train (see: orch models).")
+model_option = click.option("--model", shell_complete=complete_models, help="Model to train (see: orch models).")
 task_option = click.option("--task", shell_complete=complete_tasks, help="Task to train it on (see: orch tasks).")

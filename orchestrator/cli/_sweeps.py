@@ -1,7 +1,7 @@
 """Arguments that name sweeps and files, and their completion in a shell."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -58,6 +58,14 @@ def read_definitions(path: str | None, store: "Store | None" = None) -> Catalogu
 def own_first(known: Mapping[str, T], built_in: Mapping[str, T]) -> dict[str, T]:
     """Return the same mapping with the names that are not built in at the front."""
     return {name: each for name, each in known.items() if name not in built_in} | dict(known)
+
+
+def one_name(names: Sequence[str], kind: str) -> str | None:
+    """Return the name of a model or task among arguments that may also name a file; None if there is none."""
+    found = [name for name in names if not name.endswith(SUFFIX)]
+    if len(found) > 1 or len(names) - len(found) > 1:
+        raise InvalidSettings([f"{' '.join(names)} is more than one {kind} or file: name one of each"])
+    return found[0] if found else None
 
 
 def say_note(named: "NamedSweeps") -> None:

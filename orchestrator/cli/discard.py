@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from orch.cli._options import where_option, writable_store_option
+from orch.cli._options import confirm, where_option, writable_store_option
 from orch.core.counted import counted
 from orch.core.errors import InvalidSettings
 
@@ -47,8 +47,7 @@ def discard(
     if not chosen:
         click.echo("no result matches: nothing was withdrawn")
         return
-    if not yes:
-        click.confirm(f"Withdraw {counted(len(chosen), 'result')}?", abort=True)
+    confirm(f"Withdraw {counted(len(chosen), 'result')}?", yes)
     click.echo(f"{counted(opened.discard(chosen, reason), 'result')} withdrawn")
 
 

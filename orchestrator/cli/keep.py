@@ -2,7 +2,7 @@
 
 import click
 
-from orch.cli._options import writable_store_option
+from orch.cli._options import confirm, writable_store_option
 from orch.core.errors import OrchError
 
 
@@ -51,8 +51,7 @@ def keep(files: tuple[str, ...], yes: bool, store: str) -> None:
             " sweep, or withdraw the earlier ones with orch discard --before-edit"
         )
     click.echo(sentence(describe_edits(earlier, opened)))
-    if not yes:
-        click.confirm(f"Count earlier results for the present code ({before:,} → {after:,} trials done)?", abort=True)
+    confirm(f"Count earlier results for the present code ({before:,} → {after:,} trials done)?", yes)
     for code in named.codes:
         record_decision(opened, code, revisions)
     known = {name for values in recordings(opened) for name in own_names(values)}

@@ -1,6 +1,7 @@
-"""`orch models`: the models and their parameter counts."""
+"""`orch models`: the models and their parameter counts, and all about one of them."""
 
 import csv
+import dataclasses
 import json
 from importlib import resources
 from typing import Any
@@ -8,16 +9,34 @@ from typing import Any
 import click
 
 from orch.cli._options import json_option
-from orch.cli._settings import complete_tasks
-from orch.cli._sweeps import file_argument, own_first, read_definitions
+from orch.cli._settings import (
+    MODEL_SETTINGS,
+    SettingsCommand,
+    complete_models_and_files,
+    complete_tasks,
+    given_settings,
+    known_definitions,
+)
+from orch.cli._sweeps import one_name, own_first
 from orch.cli._tables import print_rows
 from orch.core.errors import InvalidSettings, look_up_name
-from orch.models import REGISTRY, Vocabulary
+from orch.core.settings import describe, from_dict, shown_value
+from orch.models import REGISTRY, ModelConfig, Vocabulary
+from orch.models.examples import examples_of
+from orch.models.source import equation_of
 from orch.sweeps.experiments.param_matched import MATCHED
+from orch.sweeps.scales import SCALES
+from orch.tasks import Task
 
 
-@click.command()
-@file_argument
+class ModelCommand(SettingsCommand):
+    """A command that has every setting of a model as an option."""
+
+    sections = (MODEL_SETTINGS,)
+
+
+@click.command(cls=ModelCommand)
+@click.argument("names", nargs=-1, metavar="[FILE.py] [MODEL]", shell_complete=complete_models_and_files)
 @click.option("--matched", is_flag=True, help="The models of the parameter-matched table, with the published counts.")
 @click.option(
     "--task",
@@ -27,48 +46,107 @@ from orch.sweeps.experiments.param_matched import MATCHED
     help="Task that sets the vocabulary.",
 )
 @click.option("--modulus", default=5, show_default=True, help="Modulus that sets the vocabulary.")
-@click.option("--width", default=256, show_default=True, help="Width at which parameters are counted.")
 @json_option
-def models(file: str | None, matched: bool, task: str, modulus: int, width: int, as_json: bool) -> None:
-    """List the models with their parameter counts.
+def models(names: tuple[str, ...], matched: bool, task: str, modulus: int, as_json: bool, **options: Any) -> None:
+    """List the models, or describe one.
 
-    With a file of your own, its models come first, and --task may name one of its tasks.
+    Of one model: its citation and equation, its settings with their defaults, its parameters at each scale, and
+    commands that were measured. With a file of your own, its models come first, and --task may name one of its tasks.
 
     \b
-    Example: orch models --matched
+    Example: orch models delta_product --householders 4
     """
-    known = read_definitions(file)
-    chosen = look_up_name("task", task, known.tasks).at_modulus(modulus)
+    known, settings = known_definitions(), given_settings(options)
+    chosen = known.made_tasks.get(task) or look_up_name("task", task, known.tasks).at_modulus(modulus)
+    if problems := chosen.problems():
+        raise InvalidSettings(problems)
+    if name := one_name(names, "model"):
+        if matched:
+            raise InvalidSettings(["--matched lists models of a published table: leave out the model"])
+        config_type = look_up_name("model", name, known.models)
+        config = from_dict(config_type, settings, kind=f"setting of model {name}")
+        _show(config, settings, chosen, as_json, file=" ".join(each for each in names if each != name))
+        return
+    if others := [each for each in settings if each != "width"]:
+        flag = others[0].replace("_", "-")
+        raise InvalidSettings([f"--{flag} is a setting of some models: name the model too, as in orch models lstm"])
     vocabulary = Vocabulary(chosen.vocabulary, chosen.num_readable)
-    problems = chosen.problems()
-    rows: list[dict[str, Any]] = []
     if matched:
-        for (_, config), published in zip(MATCHED, _published_counts(), strict=True):
-            rows.append(
-                {
-                    "model": config.name,
-                    "variant": config.summary,
-                    "width": config.width,
-                    "parameters": config.num_parameters(vocabulary),
-                    "published": int(published["parameters"]),
-                }
-            )
+        rows, title = _matched(vocabulary), f"Parameters for {chosen.full_title}"
     else:
-        for name, config_type in own_first(known.models, REGISTRY).items():
-            config = config_type(width=width)
-            problems += config.problems()
-            if not problems:
-                parameters = config.num_parameters(vocabulary)
-                rows.append({"model": name, "variant": config.summary, "parameters": parameters, "about": config.about})
-    if problems:
-        raise InvalidSettings(list(dict.fromkeys(problems)))
+        of_width = [each(**settings) for each in own_first(known.models, REGISTRY).values()]
+        if problems := [problem for config in of_width for problem in config.problems()]:
+            raise InvalidSettings(list(dict.fromkeys(problems)))
+        rows = [_row(config, vocabulary) | {"about": config.about} for config in of_width]
+        title = f"Parameters for {chosen.full_title}, width {of_width[0].width}"
     if as_json:
         click.echo(json.dumps(rows, indent=2))
     else:
-        title = f"Parameters at modulus {modulus} of {task}" + ("" if matched else f", width {width}")
         print_rows(rows, title=title)
 
 
-def _published_counts() -> list[dict[str, str]]:
+def _row(config: ModelConfig, vocabulary: Vocabulary) -> dict[str, Any]:
+    return {"model": config.name, "variant": config.full_summary, "parameters": config.num_parameters(vocabulary)}
+
+
+def _matched(vocabulary: Vocabulary) -> list[dict[str, Any]]:
     text = resources.files("orch.analysis").joinpath("published", "param_counts.csv").read_text()
-    return list(csv.DictReader(text.splitlines()))
+    published = csv.DictReader(text.splitlines())
+    return [
+        _row(config, vocabulary) | {"width": config.width, "published": int(row["parameters"])}
+        for (_, config), row in zip(MATCHED, published, strict=True)
+    ]
+
+
+def _show(config: ModelConfig, given: dict[str, Any], task: Task, as_json: bool, file: str) -> None:
+    """Print all about one model, with the settings that were given."""
+    vocabulary = Vocabulary(task.vocabulary, task.num_readable)
+    sizes = {scale.name: scale.width for scale in SCALES.values()} if "width" not in given else {"given": config.width}
+    configs = {name: dataclasses.replace(config, width=width) for name, width in sizes.items()}
+    usable = {name: each for name, each in configs.items() if not each.problems()}
+    if not usable:
+        raise InvalidSettings(list(dict.fromkeys(problem for each in configs.values() for problem in each.problems())))
+    facts: dict[str, Any] = {
+        "model": config.name,
+        "title": config.title_of(),
+        "about": config.about,
+        "equation": equation_of(type(config)),
+        "settings": [
+            {
+                "setting": field.name,
+                "default": shown_value(field.default),
+                **({"here": shown_value(getattr(config, field.name))} if given else {}),
+                "meaning": describe(field),
+            }
+            for field in dataclasses.fields(config)
+        ],
+        "parameters": [
+            {"scale": name, "width": each.width, "parameters": each.num_parameters(vocabulary)}
+            | {"learning rates": ", ".join(f"{rate:g}" for rate in _learning_rates(each, name))}
+            for name, each in usable.items()
+        ],
+        "examples": [each.row for each in examples_of(config.name)],
+    }
+    if as_json:
+        click.echo(json.dumps(facts, indent=2, ensure_ascii=False))
+        return
+    click.secho(f"{facts['title']}: {facts['about']}", bold=True)
+    click.echo(f"\n{facts['equation']}\n" if facts["equation"] else "")
+    print_rows(facts["settings"], title="Settings")
+    click.echo()
+    print_rows(facts["parameters"], title=f"Parameters for {task.full_title}: {config.full_summary or 'defaults'}")
+    click.echo()
+    if facts["examples"]:
+        click.secho("Measured, accuracy 0 is chance and 1 is perfect", bold=True)
+        for example in examples_of(config.name):
+            click.echo(f"$ {example.command}")
+            scores = f"{example.trained:.2f} at 2–10 inputs, {example.at_20:.2f} at 20, {example.at_100:.2f} at 100"
+            click.echo(f"  {scores}")
+    else:
+        named = f"{file} --model {config.name}".lstrip()
+        click.echo(f"Train it: orch train {named} --task modular_addition --modulus 2 --steps 1000 --width 64")
+
+
+def _learning_rates(config: ModelConfig, scale: str) -> tuple[float, ...]:
+    """Return the learning rates that sweeps of a scale try; none for a width that is no scale's."""
+    return config.own_learning_rates.get(scale, SCALES[scale].learning_rates) if scale in SCALES else ()

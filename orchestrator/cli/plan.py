@@ -19,6 +19,7 @@ from orch.core.counted import counted
 from orch.core.errors import OrchError
 from orch.planning.estimate import Basis
 from orch.planning.step_time import ASSUMED_IN, START_SECONDS
+from orch.running.progress import duration
 from orch.sweeps.scales import LAPTOP, find_scale
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def _print_bills(found: "Plan", launcher: Launcher) -> None:
     for bill in bills:
         workers = counted(bill.num_workers, "worker")
         kind = "cores" if found.device == "cpu" else found.device
-        time = f"{_rounded(bill.hours)} hours" if bill.hours >= 1 else f"{_rounded(bill.hours * 60)} minutes"
+        time = _time(bill.hours)
         cost = "" if bill.low is None or bill.high is None else f", {_dollars(bill.low)} to {_dollars(bill.high)}"
         click.echo(f"on {workers} ({bill.num_workers * devices} x {kind}): about {time}{cost}")
     if bills:
@@ -147,26 +148,28 @@ def _summary(found: "Plan") -> dict[str, Any]:
 
 
 def _print(found: "Plan") -> None:
-    unit, factor = ("hours", 1) if found.hours >= 1 else ("minutes", 60)
+    counts = found.counts
     rows = []
-    for counts in found.by_model_and_task():
-        row = {name.replace("_", " "): value for name, value in counts.items()}
-        hours = row.pop("hours")
+    for group in found.by_model_and_task():
+        row = {name.replace("_", " "): value for name, value in group.items()}
+        hours, shared = row.pop("hours"), row.pop("shared")
         if not found.waiting:
             del row["waiting"]
-        rows.append(row | {unit: round(hours * factor, 2)})
+        in_others = {"in other sweeps too": shared} if counts["shared"] else {}
+        rows.append(row | in_others | {"time left": _time(hours) if hours else ""})
     if rows:
         print_rows(rows, title=f"{', '.join(found.sweeps)} at {found.scale} scale")
-    counts = found.counts
     click.echo(
-        f"{counted(counts['trials'], 'trial')}, {counts['shared']:,} of them shared with other sweeps:"
-        f" {counts['done']:,} done, {counts['failed']:,} failed, {counts['to_do']:,} to do"
-        + (f", {counts['waiting']:,} waiting" if counts["waiting"] else "")
+        f"{counted(counts['trials'], 'trial')}: {counts['done']:,} done, {counts['failed']:,} failed,"
+        f" {counts['to_do']:,} to do" + (f", {counts['waiting']:,} waiting" if counts["waiting"] else "")
     )
+    if counts["shared"]:
+        click.echo(f"{counts['shared']:,} of them are in several sweeps; a result counts for all")
     for sentence in found.left_out:
         click.echo(sentence)
     if found.num_saved:
-        click.echo(f"sharing between these sweeps saves {counted(found.num_saved, 'trial')}")
+        listed = counted(counts["trials"] + found.num_saved, "trial")
+        click.echo(f"the sweeps named here list {listed} in all; the {found.num_saved:,} that repeat are trained once")
     if found.waiting:
         click.echo(f"{found.num_waiting:,} wait for {_reasons(found.waiting)}")
     largest = max((planned.pack for planned in found.trials if planned.left), default=1)
@@ -178,7 +181,7 @@ def _print(found: "Plan") -> None:
         click.echo(f"{own['model']}: {how}")
     if found.hours:
         device = "one CPU core" if found.device == "cpu" else found.device
-        click.echo(f"about {_rounded(found.hours * factor)} {unit} are left for {device}: {_basis(found)}")
+        click.echo(f"about {_time(found.hours)} are left for {device}: {_basis(found)}")
         if found.hours < SHORT_HOURS:
             click.echo(f"orch sweep takes about {START_SECONDS:.0f} s more to start Ray and its workers")
 
@@ -193,8 +196,9 @@ def _own_models(found: "Plan") -> list[dict[str, Any]]:
     return list(rows.values())
 
 
-def _rounded(number: float) -> str:
-    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
+def _time(hours: float) -> str:
+    """Format a duration; a long one in hours, by which devices are counted and paid."""
+    return f"{hours:,.0f} h" if hours >= 48 else duration(3600 * hours)
 
 
 def _dollars(amount: float) -> str:

@@ -15,6 +15,8 @@ from orch.sweeps.scales import LAPTOP
 if TYPE_CHECKING:
     from pyarrow import Table
 
+    from orch.analysis.study import Study
+
 
 @click.command()
 @click.argument("sql", required=False, metavar="SQL|-")
@@ -51,18 +53,16 @@ def query(
     """Query the results in SQL.
 
     The dialect is DuckDB's; - reads the query from standard input. The views trials, curves and attempts are the stored
-    tables. cells summarises the trials of each model and task. published has the paper's numbers. plan lists all trials
-    of --sweep at --scale, and comparison has our numbers next to the published ones. A query reads these views and the
-    files of --with, and writes nothing.
+    tables; --schema lists their columns, with those of your own settings that the store has. cells summarises the
+    trials of each model and task. published has the paper's numbers. plan lists all trials of --sweep at --scale, and
+    comparison has our numbers next to the published ones. A query reads these views and the files of --with, and writes
+    nothing.
 
     \b
     Example: orch query "SELECT model, task, max(ood_accuracy) FROM trials GROUP BY ALL ORDER BY ALL"
     """
     check_output(format, output)
-    if schema:
-        write_table(_schema(sql), format, output)
-        return
-    if sql is None:
+    if sql is None and not schema:
         raise InvalidSettings(["there is no query: give SQL, or --schema to see the views and their columns"])
     from orch.analysis.study import Study
     from orch.store import Store
@@ -71,6 +71,10 @@ def query(
     named = name_sweeps(sweeps, Store.open(store), scale)
     say_note(named)
     study = Study(store, named.catalogue, named.names or (ALL,))
+    if schema:
+        write_table(_schema(sql, study), format, output)
+        return
+    assert sql is not None
     text = sys.stdin.read() if sql == "-" else sql
     answer = study.ask(text, named.scale or LAPTOP.name, _read_files(named_files))
     write_table(answer, format, output)
@@ -96,16 +100,18 @@ def _read_files(named_files: tuple[str, ...]) -> dict[str, "Table"]:
     return tables
 
 
-def _schema(name: str | None) -> "Table":
+def _schema(name: str | None, study: "Study") -> "Table":
     import pyarrow as pa
 
     from orch.analysis.arrow_tables import description, to_table
-    from orch.analysis.study import VIEWS, view_schema
+    from orch.analysis.query import alias
+    from orch.analysis.study import VIEWS
 
-    rows = [
-        {"view": view, "column": field.name, "type": str(field.type), "description": description(field)}
-        for view in ([name] if name else VIEWS)
-        for field in view_schema(view)
-    ]
+    rows = []
+    for view in [name] if name else VIEWS:
+        for field in study.schema(view):
+            other = alias(field.name)
+            about = description(field) + (f" (in SQL, write {other})" if other else "")
+            rows.append({"view": view, "column": field.name, "type": str(field.type), "description": about})
     names = ("view", "column", "type", "description")
     return to_table(rows, pa.schema([(each, pa.string()) for each in names]))

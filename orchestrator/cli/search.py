@@ -25,7 +25,7 @@ from orch.running.progress import duration
 from orch.search.objective import Objective
 from orch.search.space import Space, parse_space
 from orch.search.spec import Level, SearchSpec
-from orch.sweeps.definitions import Definitions
+from orch.sweeps.definitions import Definitions, described_task
 from orch.sweeps.protocols import find_protocol
 
 ALL = "all"
@@ -182,6 +182,7 @@ def _question(
         problems.append(f"--points {asked['points']} is not enough: use 1 or more")
     space = Space(())
     try:
+        task, settings = described_task(task, settings, definitions)
         space = parse_space(vary, task, model, settings, definitions)
     except InvalidSettings as error:
         problems += error.problems

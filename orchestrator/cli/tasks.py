@@ -7,27 +7,32 @@ from typing import Any
 import click
 
 from orch.cli._options import json_option
-from orch.cli._settings import SettingsCommand, complete_tasks, given_settings, known_definitions
-from orch.cli._sweeps import SUFFIX, own_first
+from orch.cli._settings import (
+    TASK_SETTINGS,
+    SettingsCommand,
+    complete_tasks_and_files,
+    given_settings,
+    known_definitions,
+)
+from orch.cli._sweeps import one_name, own_first
 from orch.cli._tables import print_rows
-from orch.core.errors import InvalidSettings, look_up_name
+from orch.core.errors import InvalidSettings, UnknownName
 from orch.core.settings import from_dict
+from orch.sweeps.definitions import Definitions, described_task
 from orch.tasks import REGISTRY, Task
 from orch.tasks.algebra import REFERENCES, Algebra, Family, analyse, predict
 
 _LISTED_MODULUS = 5
-_SECTION = "Task settings"
 
 
 class TaskCommand(SettingsCommand):
     """A command that has every setting of a task as an option."""
 
-    def get_params(self, context: click.Context) -> list[click.Parameter]:
-        return [each for each in super().get_params(context) if getattr(each, "section", _SECTION) == _SECTION]
+    sections = (TASK_SETTINGS,)
 
 
 @click.command(cls=TaskCommand)
-@click.argument("names", nargs=-1, metavar="[FILE.py] [TASK]", shell_complete=complete_tasks)
+@click.argument("names", nargs=-1, metavar="[FILE.py] [TASK]", shell_complete=complete_tasks_and_files)
 @json_option
 def tasks(names: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """List the tasks, or show the algebra of one.
@@ -40,23 +45,28 @@ def tasks(names: tuple[str, ...], as_json: bool, **options: Any) -> None:
     Example: orch tasks group --group S5
     """
     settings = given_settings(options)
-    named = [name for name in names if not name.endswith(SUFFIX)]
-    if len(named) > 1 or len(names) - len(named) > 1:
-        raise InvalidSettings([f"{' '.join(names)} is more than one task or file: name one of each"])
-    if named:
-        task_type = look_up_name("task", named[0], known_definitions().tasks)
-        _show(_checked(from_dict(task_type, settings, kind=f"setting of task {named[0]}")), as_json)
+    if named := one_name(names, "task"):
+        _show(_checked(_named(named, settings, known_definitions())), as_json)
         return
     if others := [name for name in settings if name != "modulus"]:
         flag = others[0].replace("_", "-")
         raise InvalidSettings([f"--{flag} is a setting of some tasks: name the task too, as in orch tasks group"])
     modulus = settings.get("modulus", _LISTED_MODULUS)
-    known = own_first(known_definitions().tasks, REGISTRY)
-    rows = [_row(_checked(task_type.at_modulus(modulus))) for task_type in known.values()]
+    known = known_definitions()
+    rows = [_row(_checked(task)) | {"task": name} for name, task in known.made_tasks.items()]
+    for task_type in own_first(known.tasks, REGISTRY).values():
+        rows.append(_row(_checked(task_type.at_modulus(modulus))))
     if as_json:
         click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
     else:
         print_rows(rows, title=f"Tasks at modulus {modulus}")
+
+
+def _named(name: str, settings: dict[str, Any], known: Definitions) -> Task:
+    name, settings = described_task(name, settings, known)
+    if name not in known.tasks:
+        raise UnknownName("task", name, known.task_names)
+    return from_dict(known.tasks[name], settings, kind=f"setting of task {name}")
 
 
 def _checked(task: Task) -> Task:

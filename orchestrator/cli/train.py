@@ -19,12 +19,12 @@ from orch.core.counted import counted
 from orch.core.errors import InvalidSettings
 from orch.core.safetensors_header import read_orch_header
 from orch.running.options import RunOptions
-from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
+from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions, described_task
 from orch.sweeps.memory import check_memory, found_device
 from orch.sweeps.protocols import find_protocol
 from orch.sweeps.recipe import check_device
 from orch.sweeps.result import Result, StopReason
-from orch.sweeps.trial import Trial, make_trial
+from orch.sweeps.trial import Trial, make_trial, with_matching_lengths
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -75,7 +75,8 @@ def train(
 
     Settings have the paper's names; their defaults are shown in brackets. An accuracy of 0 is chance, 1 is perfect.
     With a file of your own, its models and tasks can be named too, and their settings are options:
-    orch train FILE.py --help lists them.
+    orch train FILE.py --help lists them. If only one of --test-length and --curve-lengths is given, no length beyond it
+    is tested.
 
     \b
     Example: orch train --model bilinear --task modular_addition --modulus 5 --steps 1000
@@ -179,7 +180,8 @@ def resolve_trial(
             batches = math.ceil(examples / max(1, settings.get("batch_size", 64)))
             settings["steps"] = (epochs or 1000) * batches
     try:
-        trial = make_trial(task, model, definitions, **settings)
+        task, settings = described_task(task, settings, definitions)
+        trial = make_trial(task, model, definitions, **with_matching_lengths(settings))
     except InvalidSettings as error:
         raise InvalidSettings(problems + error.problems) from None
     if problems:

@@ -12,7 +12,7 @@ import typing
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from orch.core.errors import InvalidSettings, UnknownName
+from orch.core.errors import InvalidSettings, OrchError, UnknownName
 
 T = TypeVar("T")
 _MISSING = object()
@@ -35,6 +35,39 @@ def setting(default: Any, description: str, *, past: Any = _MISSING, identity: b
 def describe(field: dataclasses.Field[Any]) -> str:
     """Return the sentence about a field; empty if it has none."""
     return str(field.metadata.get("description", ""))
+
+
+def named_value(name: str, value: Any) -> str:
+    """Return a setting with its value, for people.
+
+    >>> named_value("kernel_size", 4), named_value("gated", True), named_value("moduli", (2, 3))
+    ('kernel size 4', 'gated yes', 'moduli 2,3')
+    """
+    return f"{name.replace('_', ' ')} {shown_value(value)}"
+
+
+@functools.lru_cache(maxsize=1 << 12)  # thousands of trials share few models and tasks
+def full_summary(config: Any, ignored: str) -> str:
+    """Return a config's `summary`, and the settings that it does not depend on and that differ from their defaults.
+
+    The setting `ignored` is left out, and so are those that change nothing but names.
+    """
+    changed = []
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        if not field.compare or field.name == ignored or value == field.default:
+            continue
+        with contextlib.suppress(OrchError):  # a setting that has no usable default is part of the summary
+            if dataclasses.replace(config, **{field.name: field.default}).summary == config.summary:
+                changed.append(named_value(field.name, value))
+    return ", ".join(filter(None, (config.summary, *changed)))
+
+
+def shown_value(value: Any) -> str:
+    """Return the value of a setting, for people."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
 def field_types(config_type: type) -> Mapping[str, Any]:

@@ -39,7 +39,7 @@ def draw(results: "pd.DataFrame", trials: "pd.DataFrame", planned: Sequence[Tria
             for name in settings:
                 chosen = chosen[[_same(value, row[name]) for value in chosen[name]]]
             if "variant" in results:
-                kept = [known[key].model.summary == row["variant"] for key in chosen["trial_id"]]
+                kept = [known[key].model.full_summary == row["variant"] for key in chosen["trial_id"]]
                 chosen = chosen[kept]
             if chosen.empty:
                 continue
@@ -78,7 +78,7 @@ def _add_line(panel: Any, trials: "pd.DataFrame", label: str, colour: str, marke
 
 def _label(trial: Trial, row: Any, settings: Sequence[str]) -> str:
     """Return the name of a line: the model, its variant, and the settings by which it differs from others."""
-    variant = f" ({trial.model.summary})" if trial.model.summary else ""
+    variant = f" ({trial.model.full_summary})" if trial.model.full_summary else ""
     others = [
         f"{name.replace('_', ' ')} {row[name]}" for name in settings if name != "model" and not _missing(row[name])
     ]

@@ -139,7 +139,7 @@ class OwnStudy:
         for planned in self.plan().trials:
             trial = planned.trial
             derived &= not trial.task.has_modulus
-            key = trial.model.name, trial.model.summary, trial.task.name
+            key = trial.model.name, trial.model.full_summary, trial.task.name
             groups.setdefault(key, []).append(_settings(trial))
         differing: dict[str, None] = {}
         for settings in groups.values():

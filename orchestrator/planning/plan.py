@@ -5,7 +5,7 @@ No torch and no Ray. A store is read where there is one; nothing is written.
 
 import enum
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +55,8 @@ class PlannedTrial:
     """What `orch doctor` timed of its model on the device; None if nothing."""
     pack: int = 1
     """Number of trials in its pack."""
+    alone: float | None = None
+    """Estimated time alone, if `seconds` is a share of a pack."""
 
     @property
     def shared(self) -> bool:
@@ -86,7 +88,7 @@ class Plan:
 
     def in_packs(self, packs: Iterable[Sequence[Trial]]) -> "Plan":
         """Return this plan with every trial's seconds as its share of its pack."""
-        return replace(self, trials=shared_out(self.trials, packs, self.estimator))
+        return replace(self, trials=shared_out(self.trials, packs, self.estimator.estimate))
 
     @property
     def num_waiting(self) -> int:
@@ -185,21 +187,35 @@ def make_plan(
     return Plan(tuple(planned_sweeps), scale, found, waiting, estimator.device, left_out, estimator)
 
 
+Estimate = Callable[[Trial, int], tuple[float, Basis]]
+"""Returns the seconds of a trial in a pack of a size, and what they rest on: see `Estimator.estimate`."""
+
+
+def wall_seconds(planned: Iterable[PlannedTrial], slots: int) -> float:
+    """Estimate the time from the first to the last result, given the number of trials or packs that train at a time.
+
+    Packs are split near the end of a run, so that only a trial is too long to be shared by workers.
+    """
+    left = [each for each in planned if each.seconds]
+    longest = max((each.seconds if each.alone is None else each.alone for each in left), default=0.0)
+    return max(sum(each.seconds for each in left) / slots, longest)
+
+
 def shared_out(
-    planned: Iterable[PlannedTrial], packs: Iterable[Sequence[Trial]], estimator: Estimator
+    planned: Iterable[PlannedTrial], packs: Iterable[Sequence[Trial]], estimate: Estimate
 ) -> list[PlannedTrial]:
     """Return the planned trials with their share of the seconds of their packs. Those in none of them are alone."""
     shares: dict[Trial, tuple[int, float, Basis]] = {}
     for pack in packs:
         # The others are padded to the longest sequences of the pack.
-        slowest = max(pack, key=lambda trial: estimator.estimate(trial)[0])
-        shares |= dict.fromkeys(pack, (len(pack), *estimator.estimate(slowest, len(pack))))
+        slowest = max(pack, key=lambda trial: estimate(trial, 1)[0])
+        shares |= dict.fromkeys(pack, (len(pack), *estimate(slowest, len(pack))))
 
     def share(each: PlannedTrial) -> PlannedTrial:
         if each.trial not in shares or each.state is TrialState.DONE:
             return each
         size, seconds, basis = shares[each.trial]
-        return replace(each, seconds=seconds, basis=basis, pack=size)
+        return replace(each, seconds=seconds, basis=basis, pack=size, alone=estimate(each.trial, 1)[0])
 
     return [share(each) for each in planned]
 

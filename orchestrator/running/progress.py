@@ -125,6 +125,8 @@ class Progress:
 
 def duration(seconds: float) -> str:
     """Format a duration, such as 45 s, 12 min, 3.5 h or 2.1 days."""
+    if 0 < seconds < 1:
+        return "under 1 s"
     if seconds < 90:
         return f"{seconds:.0f} s"
     if seconds < 90 * 60:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from orch.core.counted import counted
 from orch.core.errors import OrchError
-from orch.planning.estimate import Estimator
-from orch.planning.plan import Plan, PlannedTrial, TrialState, shared_out
+from orch.planning.estimate import Basis, Estimator
+from orch.planning.plan import Estimate, Plan, PlannedTrial, TrialState, shared_out, wall_seconds
 from orch.planning.step_time import START_SECONDS, on_cpu
 from orch.running.display import Display
 from orch.running.failures import Failure
@@ -80,8 +80,8 @@ def run_sweeps(
     started = time.monotonic()
     with connected(options.num_cpus, options.gpus_per_trial, options.device) as machines:
         check_device((planned.trial for planned in todo.values()), machines.device)
-        todo = _in_packs(todo, plans[0].estimator, machines, options)
-        estimate = _wall_seconds(todo, machines)
+        todo = _in_packs(todo, plans, machines, options)
+        estimate = (0.0 if machines.address else START_SECONDS) + wall_seconds(todo.values(), machines.slots)
         say(f"running on {machines.description}; store {store.location}")
         say(f"{counted(len(todo), 'trial')} to do, about {duration(estimate)}")
         if estimate > LONG_SECONDS and not options.confirm(f"This may take {duration(estimate)}. Start?"):
@@ -104,21 +104,25 @@ def run_sweeps(
 
 
 def _in_packs(
-    todo: Mapping[str, PlannedTrial], estimator: Estimator, machines: "Machines", options: RunOptions
+    todo: Mapping[str, PlannedTrial], plans: Sequence[Plan], machines: "Machines", options: RunOptions
 ) -> dict[str, PlannedTrial]:
     """Return the trials with their share of the seconds of the packs that they would train in."""
-    if on_cpu(estimator.device) and not on_cpu(machines.device):
-        estimator = Estimator(device="gpu")  # the store knows only CPUs
     units = make_packs(todo.values(), machines.device, options.pack)
-    return {each.id: each for each in shared_out(todo.values(), (unit.trials for unit in units), estimator)}
+    shared = shared_out(todo.values(), (unit.trials for unit in units), _estimate_by_plan(plans, machines.device))
+    return {each.id: each for each in shared}
 
 
-def _wall_seconds(todo: Mapping[str, PlannedTrial], machines: "Machines") -> float:
-    """Estimate the time from now to the last result, the start of Ray included if it is started here."""
-    seconds = [each.seconds for each in todo.values()]
-    start = 0.0 if machines.address else START_SECONDS
-    # Packs are split near the end of a run, so that only a trial is too long to be shared by workers.
-    return start + max(sum(seconds) / machines.slots, max(seconds))
+def _estimate_by_plan(plans: Sequence[Plan], device: str) -> Estimate:
+    """Return the estimates of trials, each by its own plan, which knows its code and how long its steps took."""
+    assumed = Estimator(device="gpu")
+    estimators = {planned.trial: plan.estimator for plan in plans for planned in plan.trials}
+
+    def estimate(trial: Trial, size: int) -> tuple[float, Basis]:
+        known = estimators[trial]
+        # A store that knows only CPUs says nothing about a GPU.
+        return (assumed if on_cpu(known.device) and not on_cpu(device) else known).estimate(trial, size)
+
+    return estimate
 
 
 def _each_once(plans: Sequence[Plan]) -> list[PlannedTrial]:
@@ -191,7 +195,7 @@ class _Session(Session):
         with interruptible(self.interrupt, self._options.ends_process), compacting(self._store, self.log):
             while not self._stopped:
                 attempted |= set(todo)
-                todo = _in_packs(todo, self._plans[0].estimator, self._machines, self._options)
+                todo = _in_packs(todo, self._plans, self._machines, self._options)
                 self._start_display(todo)
                 self.log.event("sweep started", trials=len(todo), machines=self._machines.description)
                 device, options = self._machines.device, self._options

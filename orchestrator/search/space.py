@@ -137,7 +137,7 @@ def _hints(task: str, model: str, definitions: Definitions) -> dict[str, Any]:
     )
     for kind, name, registry in named:
         if name not in registry:
-            problems.append(str(UnknownName(kind, name, registry)))
+            problems.append(str(UnknownName(kind, name, definitions.task_names if kind == "task" else registry)))
     if problems:
         raise InvalidSettings(problems)
     hints: dict[str, Any] = {}

@@ -13,7 +13,7 @@ from orch.sweeps.cell import Cell
 from orch.sweeps.protocols import find_protocol
 from orch.sweeps.scales import PAPER, Scale
 from orch.sweeps.selection import Results
-from orch.sweeps.trial import Trial
+from orch.sweeps.trial import Trial, with_matching_lengths
 from orch.tasks import Task
 
 Model = str | Mapping[str, Any] | ModelConfig | type[ModelConfig] | type[Any]
@@ -192,10 +192,4 @@ def _settings(given: Mapping[str, Any], protocol: str | None) -> dict[str, Any]:
         raise InvalidSettings(problems)
     if protocol is not None:
         given = find_protocol(protocol).merged(given)
-    found = coerced(Trial, given)
-    if "test_length" in found and "curve_lengths" not in found:
-        usual: tuple[int, ...] = Trial.__dataclass_fields__["curve_lengths"].default  # type: ignore[assignment]
-        found["curve_lengths"] = tuple(length for length in usual if length <= found["test_length"])
-    elif "curve_lengths" in found and "test_length" not in found and found["curve_lengths"]:
-        found["test_length"] = max(found["curve_lengths"])
-    return found
+    return with_matching_lengths(coerced(Trial, given))

@@ -114,8 +114,8 @@ class Trial:
     @property
     def label(self) -> str:
         """A short description for people."""
-        variant = f" ({self.model.summary})" if self.model.summary else ""
-        return f"{self.model.name}{variant} on {self.task.name} {self.task.summary}".rstrip()
+        variant = f" ({self.model.full_summary})" if self.model.full_summary else ""
+        return f"{self.model.name}{variant} on {self.task.name} {self.task.full_summary}".rstrip()
 
     @property
     def label_in_cell(self) -> str:
@@ -239,6 +239,17 @@ def _named(registry: Mapping[str, type[T]], kind: str, values: Any) -> T:
     return from_dict(look_up_name(kind, name, registry), settings, kind=f"setting of {kind} {name}")
 
 
+def with_matching_lengths(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings of a trial in which no length beyond the only one of test and curve that is given is tested."""
+    found = dict(settings)
+    if "test_length" in found and "curve_lengths" not in found:
+        usual: tuple[int, ...] = Trial.__dataclass_fields__["curve_lengths"].default  # type: ignore[assignment]
+        found["curve_lengths"] = tuple(length for length in usual if length <= found["test_length"])
+    elif found.get("curve_lengths") and "test_length" not in found:
+        found["test_length"] = max(found["curve_lengths"])
+    return found
+
+
 def make_trial(task: str, model: str, definitions: Definitions = BUILT_IN_DEFINITIONS, **settings: Any) -> Trial:
     """Return a checked trial from keyword settings, each of which belongs to the task, the model or the trial."""
     problems: list[str] = []
@@ -252,7 +263,7 @@ def make_trial(task: str, model: str, definitions: Definitions = BUILT_IN_DEFINI
         if name in registry:
             known[kind] = set(field_types(registry[name]))
         else:
-            problems.append(str(UnknownName(kind, name, registry)))
+            problems.append(str(UnknownName(kind, name, definitions.task_names if kind == "task" else registry)))
     if not problems:
         for name, value in settings.items():
             owner = next((kind for kind in ("task", "model", "trial") if name in known[kind]), None)

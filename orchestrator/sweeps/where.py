@@ -69,6 +69,8 @@ class Known:
     """The type of every setting that a trial can have."""
     choices: Mapping[str, Collection[str]]
     """All values of those settings that have only a few."""
+    made_tasks: Collection[str] = ()
+    """Names of tasks that a user's file makes, which are no values of `task`."""
 
     @classmethod
     def of(cls, definitions: Definitions) -> "Known":
@@ -79,7 +81,7 @@ class Known:
         user_fields = {name for owner in definitions.user_types for name in field_types(owner)}
         choices = {name: values for name, values in _CHOICES.items() if name not in user_fields}
         choices |= {"task": definitions.tasks.keys(), "model": definitions.models.keys()}
-        return cls(fields | {"task": str, "model": str}, choices)
+        return cls(fields | {"task": str, "model": str}, choices, definitions.made_tasks.keys())
 
 
 BUILT_IN_SETTINGS = Known.of(BUILT_IN_DEFINITIONS)
@@ -131,6 +133,8 @@ def _field(name: str, known: Known) -> str:
 
 def _parse(name: str, text: str, known: Known) -> Any:
     hint = known.fields[name]
+    if name == "task" and text in known.made_tasks:
+        raise InvalidSettings([f"{text} is what a task of your file is called: write called={text}"])
     if name in known.choices and text not in known.choices[name]:
         raise UnknownName(name, text, known.choices[name])
     if hint is bool and text.lower() not in _WORDS:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from orch.core.errors import InvalidCode
 from orch.models import ModelConfig
 from orch.sweeps.catalogue import BUILT_IN, Catalogue
-from orch.sweeps.definitions import Definitions
+from orch.sweeps.definitions import Definitions, name_made_tasks
 from orch.tasks import Task
 from orch.usercode.clashes import column_clashes, name_clashes
 from orch.usercode.code import UserCode
@@ -54,7 +54,13 @@ def make_catalogue(codes: tuple[UserCode, ...]) -> Catalogue:
     if problems := name_clashes(files) or column_clashes(definitions.user_types):
         raise InvalidCode(problems)
     sweeps = {file.code.name: UserSweep(file.code.name, file.sweep.__name__, file.code, definitions) for file in files}
-    return Catalogue(definitions.models, definitions.tasks, MappingProxyType({**BUILT_IN.sweeps, **sweeps}))
+    made_tasks = name_made_tasks((task for file in files for task in file.made_tasks), definitions.tasks)
+    return Catalogue(
+        definitions.models,
+        definitions.tasks,
+        MappingProxyType({**BUILT_IN.sweeps, **sweeps}),
+        made_tasks=MappingProxyType(made_tasks),
+    )
 
 
 def _all_or_problems(make: Callable[[S], T], items: Iterable[S]) -> list[T]:

@@ -51,11 +51,11 @@ class UserCode:
             if name not in files:
                 try:
                     if name.lower().endswith(TABLE_SUFFIXES):
-                        files[name] = read_file(path.parent / name)
+                        files[name] = _table(path.parent / name, name, importer)
                         continue
                     files[name] = _text(path.parent / name, importer)
                     pending += [(f"{module}{SUFFIX}", place) for module, place in _siblings(path.parent, name, files)]
-                    pending += [(table, "") for table in _tables(files[name])]
+                    pending += [(table, f"{name}, line {line}:") for table, line in _tables(files[name])]
                 except InvalidSettings as error:
                     problems += error.problems
         if problems:
@@ -102,6 +102,17 @@ def _text(path: Path, importer: str) -> str:
         raise InvalidCode([f"{path} cannot be read as text ({error}): check the file"]) from None
 
 
+def _table(path: Path, name: str, place: str) -> str:
+    """Return the text of a table that a call of `orch.automaton` names at this place."""
+    if not path.exists():
+        beside = "" if Path(name).is_absolute() else f", looked for beside {place.partition(',')[0]}"
+        raise InvalidCode([f"{place} there is no file {path}{beside}: check the name and the folder"])
+    try:
+        return read_file(path)
+    except InvalidSettings as error:
+        raise InvalidCode([f"{place} {problem}" for problem in error.problems]) from None
+
+
 def _siblings(folder: Path, name: str, files: Mapping[str, str]) -> list[tuple[str, str]]:
     """Return the modules of its folder that a file imports, each with the place. Other local imports are errors."""
     try:
@@ -125,13 +136,14 @@ def _siblings(folder: Path, name: str, files: Mapping[str, str]) -> list[tuple[s
     return [(module, f"{name}, line {line}:") for module, line in imports(tree, level=1)]
 
 
-def _tables(text: str) -> Iterator[str]:
-    """Yield the files that calls of `orch.automaton` name."""
+def _tables(text: str) -> Iterator[tuple[str, int]]:
+    """Yield the files that calls of `orch.automaton` name, each with the line."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("orch.automaton", "automaton"):
             for argument in (*node.args, *(each.value for each in node.keywords)):
-                if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
-                    yield from [argument.value] if argument.value.lower().endswith(TABLE_SUFFIXES) else []
+                name = argument.value if isinstance(argument, ast.Constant) else None
+                if isinstance(name, str) and name.lower().endswith(TABLE_SUFFIXES):
+                    yield name, argument.lineno
 
 
 def imports(tree: ast.AST, level: int) -> Iterator[tuple[str, int]]:

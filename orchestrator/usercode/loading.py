@@ -7,17 +7,18 @@ import importlib.machinery
 import importlib.util
 import sys
 import traceback
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
 from orch.core.errors import InvalidCode, OrchError
+from orch.core.settings import from_dict
 from orch.models import ModelConfig
 from orch.sweeps.grid import Grid
 from orch.sweeps.trial import Trial
-from orch.tasks import Task
+from orch.tasks import REGISTRY, Task
 from orch.usercode import checks
 from orch.usercode.code import SUFFIX, UserCode
 from orch.usercode.revision import Binding, revision
@@ -35,6 +36,8 @@ class LoadedCode:
     sweep: ModuleType
     models: dict[str, type[ModelConfig]]
     tasks: dict[str, type[Task]]
+    made_tasks: tuple[Task, ...] = ()
+    """Tasks that the file makes of classes, in its grid or at the top level."""
 
 
 @functools.cache
@@ -68,7 +71,21 @@ def load(code: UserCode) -> LoadedCode:
         sweep,
         {value.name: value for value in named if issubclass(value, ModelConfig)},
         {value.name: value for value in named if issubclass(value, Task)},
+        tuple(_made_tasks(sweep)),
     )
+
+
+def _made_tasks(sweep: ModuleType) -> Iterator[Task]:
+    """Yield the tasks among a file's values, in its lists and in its grid."""
+    for value in vars(sweep).values():
+        listed = value.tasks if isinstance(value, Grid) else value if isinstance(value, (list, tuple)) else [value]
+        for each in listed:
+            if isinstance(each, Task):
+                yield each
+            elif isinstance(each, Mapping) and isinstance(value, Grid) and each["name"] in REGISTRY:
+                # What is wrong with its settings is reported when the sweep is planned.
+                with suppress(OrchError):
+                    yield from_dict(REGISTRY[each["name"]], {key: each[key] for key in each if key != "name"})
 
 
 def bindings_of(defined: type) -> list[Binding]:

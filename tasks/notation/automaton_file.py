@@ -97,7 +97,11 @@ def _from_csv(text: str, called: str) -> NamedMachine:
         raise InvalidSettings([f"{called} has a column without a name, or no symbols: name each in the first row"])
     states = [row[0] if named else str(number) for number, (_, row) in enumerate(rows)]
     check_size(len(states), len(symbols), called)
-    index = {state: number for number, state in enumerate(states)}
+    index: dict[str, int] = {}
+    for number, ((line, _), state) in enumerate(zip(rows, states, strict=True)):
+        if index.setdefault(state, number) != number:
+            first = f"{called}, row {line} gives the state {state[:LONGEST_NAME]!r} again after row"
+            raise InvalidSettings([f"{first} {rows[index[state]][0]}: give each state one row, or rename one"])
     for line, row in rows:
         for column in columns:
             if row[column] not in index:
@@ -122,6 +126,9 @@ def _csv_rows(text: str, called: str) -> list[tuple[int, list[str]]]:
     if not rows:
         raise InvalidSettings([f"{called} is empty: write a row of next states for each state"])
     width = len(rows[0][1])
+    for separator, name in ((";", "semicolons"), ("\t", "tabs")):
+        if width == 1 and separator in rows[0][1][0]:
+            raise InvalidSettings([f"{called} has {name} between its cells: separate them by commas"])
     for line, row in rows:
         if len(row) != width:
             found = f"{called}, row {line} has {len(row)} cells, but the first row {width}"

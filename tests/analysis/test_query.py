@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import duckdb
 import pyarrow as pa
@@ -414,3 +415,23 @@ def test_a_broken_view_is_not_mistaken_for_broken_sql():
 
     with pytest.raises(InvalidQuery, match="the store is gone"):
         run("SELECT a FROM t", {"t": fail})
+
+
+def test_a_column_that_sql_reserves_has_another_name():
+    table = pa.table({"group": ["S3"], "table": ["x"], "order": [1], "model": ["rnn"]})
+    views = {"t": lambda columns: table}
+    asked = "SELECT group_name, table_name, order_name FROM t WHERE group_name = 'S3'"
+    assert run(asked, views).to_pylist() == [{"group_name": "S3", "table_name": "x", "order_name": 1}]
+    assert run("SELECT * FROM t", views).column_names == table.column_names
+    for sql in ("SELECT group FROM t", "SELECT model FROM t GROUP BY group"):
+        with pytest.raises(InvalidQuery, match='group is a word of SQL: for the column, write group_name or "group"'):
+            run(sql, views)
+    with pytest.raises(InvalidQuery, match="syntax error"):
+        run("SELECT model FROM t GROUP BY", views)
+
+
+def test_the_schema_has_the_settings_of_the_users_own_models():
+    example = str(Path(__file__).parents[2] / "examples" / "gated_sweep.py")
+    output = orch("query", "--schema", "trials", "--sweep", example, "--store", "none").stdout
+    rows = csv.DictReader(io.StringIO(output))
+    assert {row["column"]: row["description"] for row in rows}["gate"].startswith("range of the gate")

@@ -46,7 +46,8 @@ def test_python_files_are_completed_among_the_names_and_other_paths_by_the_shell
     (tmp_path / "main_study.py").write_text("")
     (tmp_path / "main.txt").write_text("")
     assert complete("plan", "mai") == [("plain", "main"), ("plain", "main_study.py")]
-    assert complete("models", "main") == [("plain", "main_study.py")]
+    assert complete("models", "main") == complete("tasks", "main") == [("plain", "main_study.py")]
+    assert complete("models", "ma") == [("plain", "mamba"), ("plain", "main_study.py")]
     assert complete("plan", "studies/x") == [("file", "studies/x")]
     (tmp_path / "studies").mkdir()
     (tmp_path / "studies" / "xyz.py").write_text("")

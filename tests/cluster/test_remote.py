@@ -25,6 +25,7 @@ from orch.cluster.prices import INSTANCES
 from orch.cluster.shipment import pack, place
 from orch.cluster.tunnel import tunnel
 from orch.core.errors import InvalidSettings
+from orch.running.progress import duration
 from orch.store import Store
 from orch.usercode import UserCode
 from tests.cluster.amazon import Amazon
@@ -217,8 +218,15 @@ def test_a_plan_for_a_cluster_has_hours_and_money_for_one_worker_and_for_all(tmp
     assert four["low"] == pytest.approx(four["hours"] * (head.on_demand + 4 * worker.spot))
     assert four["high"] == pytest.approx(four["hours"] * (head.on_demand + 4 * worker.on_demand))
     text = orch(*words).output
-    assert f"on 4 workers (32 x A100 40 GB): about {four['hours']:.3g} hours, ${four['low']:,.2f} to" in text
+    assert f"on 4 workers (32 x A100 40 GB): about {duration(3600 * four['hours'])}, ${four['low']:,.2f} to" in text
     assert f"assumed: {found['assumptions']}" in text
+
+
+def test_a_launcher_file_that_comes_with_orch_is_found_from_any_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert read_launcher("cluster/a100.yaml") == read_launcher("a100.yaml") == read_launcher(A100.resolve())
+    with pytest.raises(InvalidSettings, match=f"absent.yaml cannot be read .* come with orch are in {A100.parent}"):
+        read_launcher("cluster/absent.yaml")
 
 
 def test_however_many_workers_there_are_the_longest_trial_takes_its_time(tmp_path):

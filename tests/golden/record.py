@@ -58,7 +58,11 @@ def revisions(trial: Any) -> dict[str, int]:
 
 
 def identified() -> dict[str, Any]:
-    named = {f"{task}/{model}": make_trial(task, model) for task in sorted(tasks.REGISTRY) for model in MODELS}
+    named = {
+        f"{task}/{model}": make_trial(task, model, **tasks.REGISTRY[task].example_settings)
+        for task in sorted(tasks.REGISTRY)
+        for model in MODELS
+    }
     changed = make_trial(
         "state_machine", "factored", modulus=3, machine_seed=4, rank=16, learning_rate=1e-3, init_seed=2, data_seed=5
     )

@@ -153,7 +153,8 @@ class FakeDevice:
 
 def make_trials(model: str, task: str, size: int, settings: dict[str, Any]) -> list[Trial]:
     short = {"steps": 4, "eval_every": 3, "test_length": 20, "curve_lengths": (20,)}
-    shared = {"modulus": tasks.REGISTRY[task].at_modulus(5).modulus} | short | settings
+    task_type = tasks.REGISTRY[task]
+    shared = {"modulus": task_type.at_modulus(5).modulus, **task_type.example_settings} | short | settings
     return [make_trial(task, model, init_seed=seed, data_seed=seed, **shared) for seed in range(size)]
 
 

@@ -1,5 +1,7 @@
 """The contract of every model. A model added to the registry is tested here without being named."""
 
+import dataclasses
+
 import pytest
 import torch
 
@@ -117,3 +119,23 @@ def test_a_model_that_defines_only_a_name_has_a_default_title_and_no_look():
     assert (Config.title_of(), Config.title_of("wide")) == ("Gated diagonal", "Gated diagonal (wide)")
     assert Config.look_of() is None
     assert (Config().table_variant, Config().kernel_name("cpu"), Config.family) == ("", "plain", "Other models")
+
+
+@every_model
+def test_no_two_settings_of_a_model_share_a_label(name):
+    usual = models.REGISTRY[name]()
+    labels = {usual.full_summary}
+    for field in dataclasses.fields(usual):
+        if field.name == "width":
+            continue
+        value = getattr(usual, field.name)
+        other = not value if isinstance(value, bool) else f"{value}-final" if isinstance(value, str) else value + 1
+        labels.add(dataclasses.replace(usual, **{field.name: other}).full_summary)
+    assert len(labels) == len(dataclasses.fields(usual))
+
+
+def test_a_label_says_what_differs_from_the_defaults():
+    delta_product = models.REGISTRY["delta_product"]
+    assert delta_product().full_summary == "2 reflections, 1 layer, eigenvalues in [0, 1]"
+    changed = delta_product(householders=1, heads=2, mlp=0.0, gated=True, negative_eigenvalues=True)
+    assert changed.full_summary == "1 reflection, 1 layer, eigenvalues in [-1, 1], mlp 0.0, heads 2, gated yes"

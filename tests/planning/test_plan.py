@@ -9,8 +9,11 @@ import pytest
 from orch.cli import _options
 from orch.core.errors import UnknownName
 from orch.planning.estimate import Basis, Estimator, estimate_seconds
-from orch.planning.plan import TrialState, make_plan
+from orch.planning.plan import TrialState, make_plan, wall_seconds
+from orch.planning.probed import Probed
 from orch.planning.step_time import step_seconds
+from orch.running.progress import duration
+from orch.running.run_sweeps import _estimate_by_plan
 from orch.running.units import make_packs, packed
 from orch.store import DEFAULT_STORE, Store
 from orch.sweeps.registry import SWEEPS
@@ -269,8 +272,8 @@ def test_the_hours_of_a_plan_are_those_of_its_packs(tmp_path):
     assert in_packs.hours < 0.7 * plan.hours
     assert packed(plan, most=1).hours == plan.hours
     arguments = ("plan", "main", "--scale", "laptop", "--where", "model=rnn", "--store", str(tmp_path / "none"))
-    assert f"about {60 * in_packs.hours:.3g} minutes are left" in orch(*arguments).stdout
-    assert f"about {60 * plan.hours:.3g} minutes are left" in orch(*arguments, "--pack", "1").stdout
+    for most, hours in ((), in_packs.hours), (("--pack", "1"), plan.hours):
+        assert f"about {duration(3600 * hours)} are left for one CPU core" in orch(*arguments, *most).stdout
 
 
 def test_trials_that_wait_are_planned_in_packs_too():
@@ -380,7 +383,7 @@ def test_orch_plan_json_is_the_plan(store):
 def test_orch_plan_gives_the_reasons_for_waiting(tmp_path):
     path = str(Path(__file__).parents[1] / "sweeps" / "dependent.py")
     output = orch("plan", path, "--scale", "smoke", "--store", str(tmp_path / "none")).stdout
-    assert "6 trials, 2 of them shared with other sweeps: 0 done, 0 failed, 2 to do, 4 waiting" in output
+    assert "6 trials: 0 done, 0 failed, 2 to do, 4 waiting\n2 of them are in several sweeps" in output
     assert "4 wait for the best learning rate for rnn on modular_addition modulo 2 (2), the best" in output
 
 
@@ -439,3 +442,21 @@ def test_ten_thousand_trials_share_few_estimates():
 def test_a_wider_scale_takes_longer():
     hours = {name: make_plan(["main"], name, [], None).hours for name in SCALES}
     assert hours[PAPER.name] > 100 * hours["laptop"] > 100 * hours[SMOKE.name]
+
+
+def test_the_wall_time_is_at_least_that_of_the_longest_trial_alone():
+    plan = packed(make_plan(["main"], "laptop", ["model=rnn"], None))
+    total = sum(each.seconds for each in plan.trials)
+    longest = max(estimate_seconds(each.trial) for each in plan.trials)
+    assert wall_seconds(plan.trials, 2) == pytest.approx(total / 2)
+    assert wall_seconds(plan.trials, 10_000) == pytest.approx(longest)
+    assert wall_seconds([], 2) == 0
+
+
+def test_trials_of_several_plans_are_estimated_each_by_its_own(store):
+    plans = [make_plan(["main"], "smoke", [f"model={model}"], store) for model in ("rnn", "lstm")]
+    (lstm, *_) = plans[1].trials
+    plans[1].estimator.learn({lstm.trial: Probed(step_seconds=5.0, validation_seconds=0.0, tests_seconds=0.0)})
+    estimate = _estimate_by_plan(plans, "cpu")
+    assert estimate(lstm.trial, 1) == plans[1].estimator.estimate(lstm.trial) != plans[0].estimator.estimate(lstm.trial)
+    assert estimate(plans[0].trials[0].trial, 1)[1] is Basis.ASSUMED

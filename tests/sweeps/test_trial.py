@@ -27,7 +27,7 @@ def pinned_ids():
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("task", sorted(tasks.REGISTRY))
 def test_ids_are_unchanged(task, model, pinned_ids):
-    assert make_trial(task, model).id == pinned_ids[f"{task}/{model}"]
+    assert make_trial(task, model, **tasks.REGISTRY[task].example_settings).id == pinned_ids[f"{task}/{model}"]
 
 
 def test_the_id_of_a_trial_with_changed_settings_is_unchanged(pinned_ids):
@@ -40,7 +40,7 @@ def test_the_id_of_a_trial_with_changed_settings_is_unchanged(pinned_ids):
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("task", sorted(tasks.REGISTRY))
 def test_a_trial_converted_to_json_and_back_is_equal(task, model):
-    trial = make_trial(task, model)
+    trial = make_trial(task, model, **tasks.REGISTRY[task].example_settings)
     again = Trial.from_dict(json.loads(json.dumps(trial.to_dict())))
     assert again == trial
     assert again.id == trial.id

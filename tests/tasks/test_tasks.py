@@ -1,5 +1,6 @@
 """The contract of every task: the form of its sequences, and vectorised labels equal to those of the plain fold."""
 
+import dataclasses
 import functools
 import itertools
 import random
@@ -216,3 +217,13 @@ def test_a_task_names_its_settings_by_the_modulus_unless_it_has_words_of_its_own
 
     task = WordProblem(modulus=3)
     assert (task.summary, task.heading, task.full_title) == ("S3", "S3", "Word problem (S3)")
+
+
+@pytest.mark.parametrize("name", sorted(REGISTRY))
+def test_no_two_settings_of_a_task_share_a_label(name):
+    usual = REGISTRY[name].at_modulus(3)
+    other = {"machine_seed": 7, "nesting": 1, "group": "Z7", "table": '{"next":[[1],[0]]}'}
+    identifying = {field.name for field in dataclasses.fields(usual) if field.compare} - {"modulus"}
+    assert identifying <= other.keys(), "add another value of the new setting"
+    changed = [REGISTRY[name](**{setting: other[setting]}) for setting in identifying]
+    assert len({usual.full_summary, *(task.full_summary for task in changed)}) == 1 + len(changed)

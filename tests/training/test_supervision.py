@@ -27,7 +27,7 @@ def test_the_labels_of_every_beginning_equal_those_of_the_plain_fold(task):
     sampler = Sampler(task)
     drawn = sampler.draw(sampler.generator(0), 30, 2, 7)
     assert sampler.label(drawn, None) is drawn
-    for interval in (1, 3):
+    for interval in (1, 3, 9):
         labelled = sampler.label(drawn, interval)
         assert torch.equal(labelled.tokens_NT, drawn.tokens_NT)
         assert labelled.end_N.shape == labelled.target_N.shape == (30, 7 // interval + 1)

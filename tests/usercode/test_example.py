@@ -66,4 +66,4 @@ def test_the_task_of_the_example_forgets_at_every_reset():
 def test_planning_the_example_imports_neither_torch_nor_ray(tmp_path):
     arguments = ["plan", str(EXAMPLE), "--store", str(tmp_path / "none")]
     assert command_imports(arguments, {"torch", "ray", "pandas", "transformers"}, tmp_path) == set()
-    assert "96 trials, 24 of them shared with other sweeps" in orch(*arguments).stdout
+    assert "\n24 of them are in several sweeps; a result counts for all\n" in orch(*arguments).stdout

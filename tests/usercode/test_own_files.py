@@ -27,7 +27,7 @@ def test_train_knows_the_models_tasks_and_settings_of_a_file(files, tmp_path):
     saved = tmp_path / "model.safetensors"
     arguments = ["--decay", "0.25", "--flavour", "other", "--patience", "3", "--save", saved]
     shown = orch("train", files.path, *OWN, *QUICK, *arguments).stdout
-    assert "averaging on last modulo 3" in shown
+    assert "averaging (decay 0.25, flavour other) on last modulo 3" in shown
     code = "\n".join(line.strip() for line in shown.splitlines() if line.startswith("  "))
     names = {}
     exec(code, names)  # as it is printed

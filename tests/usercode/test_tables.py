@@ -1,17 +1,23 @@
 """Tables of automata that a sweep file names: they travel with its code, and their entries identify its trials."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from orch.core.errors import InvalidSettings
+from orch.search.space import parse_space
+from orch.search.spec import SearchSpec
+from orch.sweeps.definitions import described_task
 from orch.sweeps.expansion import expand
 from orch.sweeps.grid import grid
 from orch.sweeps.scales import LAPTOP, SMOKE
 from orch.sweeps.selection import Results
+from orch.sweeps.where import Known, parse_where
 from orch.tasks.automaton import Automaton
 from orch.usercode import UserCode, make_catalogue, name_sweeps
 from orch.usercode.live_code import live_code
+from tests.command_line import orch
 
 STUDY = """
 import orch
@@ -86,8 +92,51 @@ def test_a_bad_table_of_a_sweep_file_is_named_with_its_place(study):
         == "study.py, line 15: door.csv, row 2, column push: there is no state 'oepn': did you mean 'open'?"
     )
     table.unlink()
-    with pytest.raises(InvalidSettings, match=r"there is no file .*door\.csv: check the name and the folder"):
+    with pytest.raises(InvalidSettings) as error:
         name_sweeps([str(study)])
+    missing = f"there is no file {table}, looked for beside study.py: check the name and the folder"
+    assert str(error.value) == f"study.py, line 15: {missing}"
+    study.write_text(study.read_text().replace('"tables/door.csv"', '"tables/" + "door.csv"'))
+    with pytest.raises(InvalidSettings, match=r"study\.py, line 15: tables/door\.csv does not travel with the sweep"):
+        name_sweeps([str(study)])
+
+
+def test_an_automaton_of_a_file_is_named_by_its_table_or_as_the_only_one(study):
+    from orch.cli.train import resolve_trial
+
+    def trained(task, **settings):
+        return resolve_trial("rnn", task, None, None, settings, name_sweeps([str(study)]).catalogue).task
+
+    door = trials_of(name_sweeps([str(study)]).catalogue)[0].task
+    assert trained("door") == trained("automaton") == door
+    assert trained("automaton", pattern="(ab)*") == Automaton(pattern="(ab)*") != door
+    with pytest.raises(InvalidSettings, match=r"there is no task 'dor': did you mean 'door'\?"):
+        trained("dor")
+    with pytest.raises(InvalidSettings, match="task automaton has no table and no pattern: give --table"):
+        resolve_trial("rnn", "automaton", None, None, {})
+    study.write_text(f'{study.read_text()}\nothers = [orch.automaton(pattern="(ab)*")]\n')
+    assert trained("(ab)*").called == "(ab)*"
+    with pytest.raises(InvalidSettings, match=r"several tasks of the kind automaton: name one of door, \(ab\)\*"):
+        trained("automaton")
+
+
+def test_a_search_and_conditions_find_the_automaton_of_a_file(study):
+    catalogue = name_sweeps([str(study)]).catalogue
+    name, fixed = described_task("door", {"steps": 100}, catalogue)
+    question = SearchSpec(name, "rnn", fixed, parse_space(["width=8,16"], name, "rnn", fixed, catalogue))
+    again = SearchSpec.from_dict(json.loads(json.dumps(question.to_dict())))
+    assert (again.id, again.example.task.called) == (question.id, "door"), "a recorded search needs no file"
+    (trial, *_) = trials_of(catalogue)
+    assert parse_where(["called=door"], Known.of(catalogue)).matches(trial)
+    with pytest.raises(InvalidSettings, match="write called=door"):
+        parse_where(["task=door"], Known.of(catalogue))
+
+
+def test_tasks_lists_and_analyses_the_automaton_of_a_file(study):
+    listed = json.loads(orch("tasks", str(study), "--json").stdout)
+    assert listed[0]["task"] == "door"
+    shown = json.loads(orch("tasks", str(study), "door", "--json").stdout)
+    assert shown["algebra"]["num_states"] == 2
 
 
 def test_an_automaton_of_a_notebook_becomes_code_that_needs_no_file(study, monkeypatch):
