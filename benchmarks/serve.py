@@ -2,7 +2,8 @@
 
 - opening: from the start of `orch serve` to the last byte of its first page, then further pages of the same server, and
   `orch watch --once`. The results are invented. CPU seconds say what it takes on a machine that is busy otherwise.
-- overhead: trials that do nothing (see overhead.py), in turns with and without a page that follows them.
+- overhead: trials that do nothing (see overhead.py), in turns with and without a page that follows them, from the moment
+  that workers run.
 
 Usage: python benchmarks/serve.py [opening|overhead] [num_trials]
 """
@@ -26,7 +27,7 @@ from report import fill
 from orch.store import Store
 
 ORCH = [sys.executable, "-c", "from orch.cli import main; main()"]
-ROUNDS = 5
+ROUNDS = 4
 _START = datetime.datetime(2026, 11, 1, tzinfo=datetime.UTC)
 
 
@@ -100,7 +101,7 @@ def opening() -> None:
 
 
 @contextlib.contextmanager
-def followed(folder: str) -> Iterator[None]:
+def followed(folder: str, quiet: bool = False) -> Iterator[None]:
     """Keep a page of the store open, as a browser does."""
     Store.open(folder).put_json(
         "sweeps/none.json", {"sweeps": [], "scale": "smoke", "where": [], "seconds": {}, "waiting": 0}
@@ -114,7 +115,16 @@ def followed(folder: str) -> Iterator[None]:
         before = cpu_seconds(pid)
         yield
         used = cpu_seconds(pid) - before
-    print(f"    (the server used {used:.2f} s of CPU, the page received {sum(sizes) / 1e6:.2f} MB of news)")
+    if not quiet:
+        print(f"    (the server used {used:.2f} s of CPU, the page received {sum(sizes) / 1e6:.2f} MB of news)")
+
+
+@contextlib.contextmanager
+def closed_again(folder: str) -> Iterator[None]:
+    """Open a page and close it before the trials begin: Ray ends idle workers while a server starts, here as there."""
+    with followed(folder, quiet=True):
+        pass
+    yield
 
 
 def overhead(num_trials: int) -> None:
@@ -125,9 +135,11 @@ def overhead(num_trials: int) -> None:
     times: dict[str, list[float]] = {"without": [], "with": []}
     with connected(2) as machines:
         ours(num_trials // 4, machines)  # starts the workers
+        beside = [("without", closed_again), ("with", followed)]
         for _ in range(ROUNDS):
-            times["without"].append(ours(num_trials, machines)[1])
-            times["with"].append(ours(num_trials, machines, followed)[1])
+            for name, context in beside:
+                times[name].append(ours(num_trials, machines, context)[2])
+            beside.reverse()
     without, beside = (statistics.median(times[name]) for name in ("without", "with"))
     print(f"per trial: {1e3 * without:.1f} ms without a page, {1e3 * beside:.1f} ms with one: {beside / without:.3f} x")
     print("  rounds:", {name: [f"{1e3 * each:.1f}" for each in values] for name, values in times.items()})
