@@ -4,7 +4,9 @@ import contextlib
 import functools
 import glob
 import re
+import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
@@ -37,26 +39,42 @@ _CLOSED: dict[str, str | bool | int | float | list[str]] = {
 }
 ALIAS = "_name"
 """A column whose name SQL reserves, such as `group`, can also be asked for with this ending."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a query may use at most. None is no limit."""
+
+    seconds: float | None = None
+    """Time that DuckDB works on it."""
+    rows: int | None = None
+    """Rows of the answer; the rest is left out."""
+    memory: str = MEMORY
+    threads: int | None = None
+
+
+NO_LIMITS = Limits()
 _NO_TABLE = re.compile(r"Table with name (.+?) does not exist")
 
 
-def run(sql: str, views: Mapping[str, View]) -> pa.Table:
+def run(sql: str, views: Mapping[str, View], limits: Limits = NO_LIMITS) -> pa.Table:
     """Run one reading statement. Only the views and columns that it mentions are read."""
-    with sandbox() as connection, _explained(sql, views):
+    with sandbox(limits) as connection, _explained(sql, views, limits):
         statement = parse(connection, sql)
         try:
-            return _answer(connection, statement, views, statement.columns)
+            return _answer(connection, statement, views, statement.columns, limits)
         except duckdb.BinderException:
             if statement.columns is None:
                 raise
             # With every column registered, DuckDB's message can suggest the right one.
-            return _answer(connection, statement, views, None)
+            return _answer(connection, statement, views, None, limits)
 
 
 @contextlib.contextmanager
-def sandbox() -> Iterator[duckdb.DuckDBPyConnection]:
+def sandbox(limits: Limits = NO_LIMITS) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open a connection without access to files, network, extensions or variables of this process."""
-    with duckdb.connect(":memory:", config=_CLOSED) as connection:
+    config = _CLOSED | {"memory_limit": limits.memory} | ({"threads": limits.threads} if limits.threads else {})
+    with duckdb.connect(":memory:", config=config) as connection:
         connection.execute("SET TimeZone = 'UTC'")
         connection.execute("SET lock_configuration = true")
         yield connection
@@ -67,13 +85,28 @@ def _answer(
     statement: Statement,
     views: Mapping[str, View],
     columns: Collection[str] | None,
+    limits: Limits,
 ) -> pa.Table:
     renamed = {name.lower() for name in re.findall(rf"\w+(?={ALIAS}\b)", statement.sql)}
     for name, view in views.items():
         if name.lower() in statement.tables:
             table = view(None if columns is None else {*columns, *renamed})
             connection.register(name, _with_aliases(table, renamed & _reserved()))
-    return connection.sql(statement.sql).to_arrow_table()
+    with _interrupted_after(limits.seconds, connection):
+        if limits.rows is None:
+            return connection.sql(statement.sql).to_arrow_table()
+        return _first_rows(connection.sql(statement.sql).to_arrow_reader(), limits.rows)
+
+
+def _first_rows(answer: pa.RecordBatchReader, most: int) -> pa.Table:
+    """Read the first rows of an answer, which is computed as far as it is read."""
+    batches, num_rows = [], 0
+    for batch in answer:
+        batches.append(batch)
+        num_rows += batch.num_rows
+        if num_rows >= most:
+            break
+    return pa.Table.from_batches(batches, answer.schema).slice(0, most)
 
 
 def _with_aliases(table: pa.Table, names: Collection[str]) -> pa.Table:
@@ -98,14 +131,32 @@ def alias(column: str) -> str | None:
 
 
 @contextlib.contextmanager
-def _explained(sql: str, views: Collection[str]) -> Iterator[None]:
+def _interrupted_after(seconds: float | None, connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    if seconds is None:
+        yield
+        return
+    timer = threading.Timer(seconds, connection.interrupt)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+@contextlib.contextmanager
+def _explained(sql: str, views: Collection[str], limits: Limits) -> Iterator[None]:
     """Turn errors of DuckDB into messages that name the remedy."""
     try:
         yield
+    except duckdb.InterruptException:
+        raise InvalidQuery(f"the query took longer than {limits.seconds:g} s: ask for less") from None
     except duckdb.PermissionException:
         raise InvalidQuery(f"a query reads nothing but the views: {REMEDY}") from None
     except duckdb.OutOfMemoryException:
-        raise InvalidQuery(f"the query needs more than {MEMORY} of the memory: ask for fewer rows or columns") from None
+        raise InvalidQuery(
+            f"the query needs more than {limits.memory} of memory: ask for fewer rows or columns"
+        ) from None
     except duckdb.Error as error:
         text = str(error).partition("\nLINE ")[0]
         if missing := _NO_TABLE.search(text):

@@ -24,6 +24,7 @@ from orch.sweeps.registry import ALL
 from orch.sweeps.scales import LAPTOP, PAPER, find_scale
 
 if TYPE_CHECKING:
+    from orch.analysis.query import Limits
     from orch.models.network import Network
 
 STORED = ("trials", "curves", "attempts")
@@ -36,13 +37,14 @@ class Study:
 
     def __init__(
         self,
-        location: str | os.PathLike[str] = DEFAULT_STORE,
+        location: str | os.PathLike[str] | Store = DEFAULT_STORE,
         catalogue: Catalogue = BUILT_IN,
         sweeps: Sequence[str] = (ALL,),
     ):
         """`sweeps` are those of the `catalogue` whose trials the plan lists; by default, every sweep of the paper."""
         self._sweeps = tuple(sweeps)
-        self.store, self.catalogue = Store.open(location).with_settings_of(catalogue), catalogue
+        opened = location if isinstance(location, Store) else Store.open(location)
+        self.store, self.catalogue = opened.with_settings_of(catalogue), catalogue
         self._cells: tuple[pa.Table, pa.Table] | None = None
 
     @property
@@ -123,16 +125,16 @@ class Study:
         """
         return self.ask(sql, scale, {name: _arrow(table) for name, table in tables.items()})
 
-    def ask(self, sql: str, scale: str, tables: Mapping[str, pa.Table]) -> pa.Table:
+    def ask(self, sql: str, scale: str, tables: Mapping[str, pa.Table], limits: "Limits | None" = None) -> pa.Table:
         """Run a SQL statement over the views at a scale and over these Arrow tables."""
-        from orch.analysis.query import run
+        from orch.analysis.query import NO_LIMITS, run
 
         taken = [name for name in tables if name.lower() in VIEWS]
         if taken:
             raise InvalidQuery(f"the name {taken[0]} is taken by a view: give the table another")
         views = {name: functools.partial(self.view, name, scale) for name in VIEWS}
         given = {name: functools.partial(_all_columns, table) for name, table in tables.items()}
-        return run(sql, views | given)
+        return run(sql, views | given, limits or NO_LIMITS)
 
     def view(self, name: str, scale: str = LAPTOP.name, columns: Collection[str] | None = None) -> pa.Table:
         """Return a view by name; with `columns`, a stored table is read with only these columns."""

@@ -7,6 +7,7 @@
 Usage: python benchmarks/overhead.py [num_trials]
 """
 
+import contextlib
 import dataclasses
 import logging
 import os
@@ -28,15 +29,23 @@ from orch.sweeps.trial import make_trial
 
 
 class Clock:
-    """A listener that records when the first trial started."""
+    """A listener that records when the first trial started, and when each finished."""
 
     def __init__(self):
         self.first = None
+        self.ends = []
+
+    @property
+    def steady(self) -> float:
+        """Seconds per trial, without the first quarter, in which workers start."""
+        skipped = len(self.ends) // 4
+        return (self.ends[-1] - self.ends[skipped]) / (len(self.ends) - 1 - skipped)
 
     def started(self, unit):
         self.first = self.first or time.perf_counter()
 
-    def finished(self, unit, summary): ...
+    def finished(self, unit, summary):
+        self.ends.append(time.perf_counter())
 
     def failed(self, unit, failure, again):
         raise SystemExit(failure.trace)
@@ -50,17 +59,21 @@ class Clock:
         return False
 
 
-def ours(num_trials: int, machines: Machines) -> tuple[float, float]:
+def ours(num_trials: int, machines: Machines, beside=contextlib.nullcontext) -> tuple[float, float, float]:
+    """Return the seconds per trial: of the whole run, from the first start, and once workers run.
+
+    `beside` makes a context, given the store's folder, in which the trials run.
+    """
     base = make_trial("modular_addition", "rnn", width=16)
     units = [Unit([dataclasses.replace(base, init_seed=seed)]) for seed in range(num_trials)]
     with tempfile.TemporaryDirectory() as folder:
-        with Lease(Store.open(folder), "overhead") as lease:
+        with beside(folder), Lease(Store.open(folder), "overhead") as lease:
             options = RunOptions(training="orch.training.simulated:open_training")
             clock, began = Clock(), time.perf_counter()
             driver.run(RunState(deque(units), machines, options, clock, Store.open(folder), lease.driver_id))
             ended = time.perf_counter()
         assert len(Store.open(folder).done()) == num_trials
-    return (ended - began) / num_trials, (ended - clock.first) / num_trials
+    return (ended - began) / num_trials, (ended - clock.first) / num_trials, clock.steady
 
 
 class Reused(tune.Trainable):
@@ -98,7 +111,7 @@ if __name__ == "__main__":
     process_began = time.perf_counter()
     with connected(2) as machines:
         ray_seconds = time.perf_counter() - process_began
-        whole, scheduling = ours(num_trials, machines)
+        whole, scheduling, _ = ours(num_trials, machines)
         logging.disable(logging.WARNING)
         reused = plain(Reused, num_trials // 4, reuse=True)  # with its per-trial loggers off, as ours are
         os.environ.pop("TUNE_DISABLE_AUTO_CALLBACK_LOGGERS")

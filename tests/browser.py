@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-_FLAGS = [
+FLAGS = [
     "--headless",
     "--no-sandbox",
     "--disable-gpu",
@@ -20,12 +20,18 @@ _FLAGS = [
 ]
 
 
-def _run(*arguments: str) -> str:
+def find_browser() -> str:
+    """Return the path of a browser, or skip the test."""
     browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if browser is None:
         pytest.skip("no browser: install chromium")
+    return browser
+
+
+def _run(*arguments: str) -> str:
+    browser = find_browser()
     with tempfile.TemporaryDirectory(prefix="orch-browser-", ignore_cleanup_errors=True) as profile:
-        command = [browser, *_FLAGS, f"--user-data-dir={profile}", *arguments]
+        command = [browser, *FLAGS, f"--user-data-dir={profile}", *arguments]
         return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
 
 

@@ -193,11 +193,11 @@ def collect(
     paths of those that were read from files, by name.
     """
     store.check_exists()
-    board = Board.read(store, find_scale(scale or _most_common_scale(store)), catalogue)
+    board = Board.read(store, find_scale(scale or most_common_scale(store)), catalogue)
     recorded = [] if sweeps else recorded_sweeps(store, board.failed, scale)
     chosen = resolve(sweeps, catalogue) if sweeps else _sweeps_of_store(store, board, alone=not recorded)
     names = sorted(chosen, key=_place)
-    found = [_sweep_result(name, board) for name in names]
+    found = [sweep_result(name, board) for name in names]
     trial_ids = {trial_id for sweep in found for each in sweep.cells for trial_id in each.joined.cell.trial_ids}
     trial_ids |= {trial_id for each in recorded for trial_id in each.trial_ids}
     return StudyReport(
@@ -207,7 +207,7 @@ def collect(
         version=importlib.metadata.version("orch"),
         sweeps=found,
         trial_ids=trial_ids,
-        claims=_claims(board, names),
+        claims=relevant_claims(board, names),
         comparisons=compare(board, tables_of(names)),
         origins=_origins(store, trial_ids),
         failures=[group for group in read_failures(store) if not trial_ids.isdisjoint(group.trial_ids)],
@@ -227,7 +227,7 @@ def _not_recorded(store: Store, files: Mapping[str, str], board: Board) -> dict[
     return found
 
 
-def _claims(board: Board, sweeps: Collection[str]) -> list[ClaimsAtScale]:
+def relevant_claims(board: Board, sweeps: Collection[str]) -> list[ClaimsAtScale]:
     """Judge the claims that these sweeps have results for. The demo and the atlas have scales of their own."""
     relevant = [claim for claim in CLAIMS if not claim.sweeps.isdisjoint(sweeps)]
     if board.scale.protocol is not None:
@@ -237,7 +237,7 @@ def _claims(board: Board, sweeps: Collection[str]) -> list[ClaimsAtScale]:
     return [*found, *(judge_board(board.at(scale)) for name, scale in own.items() if name in sweeps)]
 
 
-def _most_common_scale(store: Store) -> str:
+def most_common_scale(store: Store) -> str:
     """Return the scale of the sweeps that ask for most of the finished trials."""
     done, counts = store.done(), dict.fromkeys(SCALES, 0)
     for values in store.list_json("sweeps").values():
@@ -265,7 +265,8 @@ def _place(sweep: str) -> int:
     return len(SWEEPS_IN_ORDER) if sweep in SWEEPS else -1
 
 
-def _sweep_result(name: str, board: Board) -> SweepResult:
+def sweep_result(name: str, board: Board) -> SweepResult:
+    """Return the cells of a sweep with their results, and with words for the settings in which they differ."""
     found = board.cells(name)
     cells = list(map(CellResult, found, _distinguished([each.cell for each in found])))
     sweep = board.catalogue.sweeps[name]

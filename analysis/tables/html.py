@@ -24,15 +24,19 @@ class RowLabel(NamedTuple):
 
 def stylesheet() -> str:
     """Return the styles that the tables of a page share."""
-    style = resources.files(_PACKAGE).joinpath("paper_table.css").read_text()
-    light, dark = ("\n".join(_ramp_styles(ramp)) for ramp in (LIGHT, DARK))
-    return f"{style}{light}\n@media screen and (prefers-color-scheme: dark) {{\n{dark}\n}}\n"
+    return resources.files(_PACKAGE).joinpath("paper_table.css").read_text() + ramp_stylesheet(".paper-table")
 
 
-def _ramp_styles(ramp: Ramp) -> Iterator[str]:
+def ramp_stylesheet(within: str) -> str:
+    """Return the colours of accuracies, light and dark, for the classes a0, a1, … of elements within a selector."""
+    light, dark = ("\n".join(_ramp_styles(ramp, within)) for ramp in (LIGHT, DARK))
+    return f"{light}\n@media screen and (prefers-color-scheme: dark) {{\n{dark}\n}}\n"
+
+
+def _ramp_styles(ramp: Ramp, within: str) -> Iterator[str]:
     for step in range(NUM_STEPS + 1):
         colour = background(step / NUM_STEPS, ramp)
-        yield f".paper-table .a{step} {{ background-color: {colour}; color: {ink(colour)}; }}"
+        yield f"{within} .a{step} {{ background-color: {colour}; color: {ink(colour)}; }}"
 
 
 def render_html(table: PaperTable, details: PaperTable | None = None) -> str:

@@ -115,4 +115,11 @@ on_option = click.option(
     " the file names, unless --store is given.",
 )
 
+price_option = click.option(
+    "--price",
+    metavar="DOLLARS|FILE",
+    help="What the machines cost, for the money left: dollars per hour for all of them, or their launcher file, such as"
+    " cluster/a100.yaml.",
+)
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")

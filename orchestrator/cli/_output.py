@@ -74,7 +74,7 @@ def write_table(
 
 
 def _write_text(table: "Table", format: str, sink: TextIO, caption: str, label: str) -> None:
-    from orch.cli._table_formats import write_csv, write_json, write_latex, write_markdown
+    from orch.analysis.table_formats import write_csv, write_json, write_latex, write_markdown
     from orch.cli._tables import print_table, write_text
 
     if format == "table" and sink.isatty():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from orch.cli._table_formats import column_names, is_number, plain_rows, readable
+from orch.analysis.table_formats import column_names, is_number, plain_rows, readable
 from orch.core.printable import printable
 
 if TYPE_CHECKING:

@@ -15,6 +15,9 @@ from orch.store import Store
 from orch.store.drivers import DEAD_AFTER_SECONDS, process_state, read_drivers
 
 BEAT_SECONDS = 5.0
+_MISSED_BEATS = 3
+"""Heartbeats that a driver on this machine has missed before its file is deleted: one that only looks dead, because
+it runs in a container, writes within the time."""
 
 
 class Lease:
@@ -94,7 +97,7 @@ class Lease:
         )
 
     def _read_others(self) -> None:
-        """Read what other drivers have claimed, and delete the files of drivers that died long ago."""
+        """Read what other drivers have claimed, and delete the files that drivers left behind when they were killed."""
         claimed: set[str] = set()
         num_others = 0
         for other in read_drivers(self._store):
@@ -103,7 +106,9 @@ class Lease:
             if other.alive:
                 claimed |= other.claims
                 num_others += 1
-            elif time.time() - other.beat > 10 * DEAD_AFTER_SECONDS:
+            elif time.time() - other.beat > (
+                _MISSED_BEATS * BEAT_SECONDS if other.ended_here else 10 * DEAD_AFTER_SECONDS
+            ):
                 self._store.delete(f"drivers/{other.driver_id}.json")
         with self._lock:
             self._others = frozenset(claimed)

@@ -5,8 +5,10 @@ import json
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from orch.core.errors import InvalidSettings, OrchError, UnknownName
+from orch.core.settings import to_dict
 from orch.planning.plan import Plan, make_plan
 from orch.planning.probed import Probe
 from orch.store import Store
@@ -72,9 +74,30 @@ def record(store: Store, request: Request, plan: Plan) -> None:
         "seconds": {planned.id: round(planned.seconds, 3) for planned in plan.trials if planned.id},
         "waiting": plan.num_waiting,
         "code": put_code(store, request.code),
+        "cells": _cells(plan) if request.code else [],
         "titles": {code.name: request.catalogue.sweeps[code.name].title for code in request.code},
     }
     store.put_json(f"{FOLDER}/{name}.json", values)
+
+
+def _cells(plan: Plan) -> list[dict[str, Any]]:
+    """Return the cells of a plan with their trials, so that they can be shown without running the user's code."""
+    cells: dict[Trial, list[str]] = {}
+    for planned in plan.trials:
+        if planned.id:
+            cells.setdefault(planned.trial.stackable(), []).append(planned.id)
+    return [
+        {
+            "model": trial.model.name,
+            "variant": trial.model.summary,
+            "task": trial.task.name,
+            "problem": trial.task.summary,
+            "settings": to_dict(trial.model)
+            | {name: value for name, value in to_dict(trial).items() if name not in ("model", "task")},
+            "trials": ids,
+        }
+        for trial, ids in cells.items()
+    ]
 
 
 def recorded_requests(store: Store, names: Collection[str] = (), newest_code: bool = True) -> list[Request]:

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 LONG_SECONDS = 24 * 3600
 """A run that takes longer than this is confirmed by the user first."""
 READ_DONE_SECONDS = 1.0
-MOST_REPORTED = 100
-"""Running trials whose progress the driver's file in the store shows."""
 
 
 @dataclass
@@ -325,20 +323,16 @@ class _Session(Session):
 
     def tick(self, running: Sequence[Unit], num_waiting: int) -> None:
         trials = [each for unit in running for each in unit.running if each.trial_id in self._running]
-        labels = {each.trial_id: _label(self._todo[each.trial_id].trial) for each in trials}
+        labels = {each.trial_id: self._todo[each.trial_id].trial.label_in_cell for each in trials}
         self._progress.reported(trials, labels, {each.trial_id: self._todo[each.trial_id].seconds for each in trials})
         super().tick(running, num_waiting)
         if not running and num_waiting and len(self._waiting_for_others) >= num_waiting and not self._stopped:
             self._stopped = "other drivers are running the rest"
-        self._lease.counts = {
+
+    def _counts(self) -> dict[str, Any]:
+        return {
             "finished": self._num_finished,
             "failed": len(self._failed),
             "running": len(self._running),
             "seconds_left": self._progress.seconds_left,
-            "trials": [each.to_dict() for each in trials[:MOST_REPORTED]],
         }
-
-
-def _label(trial: Trial) -> str:
-    """Return the label of a trial among those of its cell."""
-    return f"{trial.label}, rate {trial.learning_rate:g}, seed {trial.init_seed}"

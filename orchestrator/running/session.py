@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Self
 
 from orch.core.errors import OrchError
@@ -20,6 +21,9 @@ from orch.store.drivers import live_drivers
 
 COMPACT_SECONDS = 30.0
 COMPACT_PARTS = 256
+PUBLISH_SECONDS = 1.0
+MOST_PUBLISHED = 100
+"""Running trials whose progress the driver's file in the store shows."""
 
 
 class StoreHeld(OrchError):
@@ -97,6 +101,7 @@ class Session:
         self._display: Display | None = None
         self._stopped = ""
         """The reason for starting no more trials; empty while the run continues."""
+        self._published_at = -PUBLISH_SECONDS
 
     def __enter__(self) -> Self:
         return self
@@ -111,12 +116,19 @@ class Session:
         """Leave the units in the order in which they wait."""
 
     def tick(self, running: Sequence[Unit], num_waiting: int) -> None:
-        """Stop the run when its time is up, write the log and show the progress."""
+        """Stop the run when its time is up, write the log, show the progress, and hand it to the lease to publish."""
         if self._deadline is not None and time.monotonic() > self._deadline and not self._stopped:
             self._stopped = "time is up"
         self.log.flush()
         if self._display is not None:
             self._display.show()
+        if time.monotonic() - self._published_at >= PUBLISH_SECONDS:
+            self._published_at = time.monotonic()
+            self._lease.counts = self._counts() | {"trials": _in_training(running)}
+
+    def _counts(self) -> dict[str, Any]:
+        """Return the counts of this run and the time left, as far as they are known."""
+        return {}
 
     def interrupt(self) -> None:
         """Stop the run at the user's request."""
@@ -127,3 +139,14 @@ class Session:
     def _say(self, text: str) -> None:
         if self._display is not None:
             self._display.say(text)
+
+
+def _in_training(units: Sequence[Unit]) -> list[dict[str, Any]]:
+    """Return the trials in training, with their labels, as plain values for the driver's file."""
+    found: list[dict[str, Any]] = []
+    for unit in units:
+        trials = {trial.id: trial for trial in unit.open_trials}
+        for each in unit.running:
+            if each.trial_id in trials and len(found) < MOST_PUBLISHED:
+                found.append(replace(each, label=trials[each.trial_id].label_in_cell).to_dict())
+    return found

@@ -1,13 +1,14 @@
 """The state of all sweeps on a store. It is read from the store alone, so from any machine, during or after a sweep."""
 
+import time
 from collections import Counter
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime, timedelta
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from orch.running.progress import time_left
 from orch.running.running_trial import RunningTrial
 from orch.store import Store
+from orch.store.attempts import Event
 from orch.store.drivers import DriverRecord, live_drivers
 from orch.store.failed_trials import failed_attempts, failed_trials
 from orch.usercode.naming import FOLDER
@@ -30,16 +31,44 @@ class SweepStatus:
 
 
 @dataclass(frozen=True)
+class TrialOnWorker:
+    """A trial that a worker of a live driver has begun and not ended."""
+
+    trial_id: str
+    worker: str
+    progress: RunningTrial | None
+    """How far it is; None before the worker's first report."""
+
+    @property
+    def text(self) -> str:
+        told = "" if self.progress is None else f": {self.progress.text}"
+        return f"{self.trial_id} on {self.worker}{told}"
+
+
+@dataclass(frozen=True)
 class StoreStatus:
     location: str
     sweeps: list[SweepStatus]
     drivers: list[str]
-    workers: list[str]
+    running: list[TrialOnWorker]
     finished_last_hour: int
     seconds_left: float | None
+    seconds_last_hour: float = field(default=0.0, compare=False)
+    """Seconds from the first trial of the last hour to now. Time alone does not make another status."""
+
+    @property
+    def workers(self) -> list[str]:
+        """A line for each trial in training, with its worker and its progress."""
+        return [each.text for each in self.running]
+
+    @property
+    def per_hour(self) -> float | None:
+        """Trials finished per hour since the first of the last hour; None if it is the only one."""
+        later = self.finished_last_hour - 1
+        return 3600 * later / self.seconds_last_hour if later > 0 and self.seconds_last_hour > 0 else None
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        return asdict(self) | {"workers": self.workers}
 
 
 def read_status(store: Store) -> StoreStatus:
@@ -79,39 +108,47 @@ def read_status(store: Store) -> StoreStatus:
         seconds_left: float | None = float(told[0])  # the figure that the driver itself shows
     else:
         seconds_left = time_left(sum(missing_seconds.values()), worked, elapsed) if alive else None
-    described = [driver.description for driver in alive]
-    return StoreStatus(store.location, sweeps, described, _workers(store, alive), finished, seconds_left)
+    return StoreStatus(
+        location=store.location,
+        sweeps=sweeps,
+        drivers=[driver.description for driver in alive],
+        running=_running(store, alive),
+        finished_last_hour=finished,
+        seconds_last_hour=elapsed,
+        seconds_left=seconds_left,
+    )
 
 
 def _last_hour(store: Store) -> tuple[int, float, float]:
     """Return the trials finished in the last hour, the worker-seconds they took, and the seconds since the first."""
-    now = datetime.now(UTC)
-    an_hour_ago = now - timedelta(hours=1)
+    now = time.time()
     table = store.read("trials", ["finished_at", "seconds"])
-    rows = zip(table["finished_at"].to_pylist(), table["seconds"].to_pylist(), strict=True)
-    recent = [(at, seconds or 0.0) for at, seconds in rows if at is not None and at > an_hour_ago]
-    if not recent:
+    times = table["finished_at"].cast("int64").to_pylist()  # numbers are far faster than datetimes
+    found = [(at / 1e6, place) for place, at in enumerate(times) if at is not None and at / 1e6 > now - 3600]
+    if not found:
         return 0, 0.0, 0.0
-    elapsed = (now - min(at for at, _ in recent)).total_seconds()
-    return len(recent), sum(seconds for _, seconds in recent) if elapsed > 1 else 0.0, elapsed
+    elapsed = now - min(found)[0]
+    seconds = table["seconds"].to_pylist()
+    return len(found), sum(seconds[place] or 0.0 for _, place in found) if elapsed > 1 else 0.0, elapsed
 
 
-def _workers(store: Store, alive: list[DriverRecord]) -> list[str]:
+def _running(store: Store, alive: list[DriverRecord]) -> list[TrialOnWorker]:
     """List the attempts of live drivers that have started and not ended, each with its worker and its progress."""
     ids = {driver.driver_id for driver in alive}
     if not ids:
         return []
     told = [RunningTrial.from_dict(each) for driver in alive for each in driver.counts.get("trials", ())]
-    running = {each.trial_id: each for each in told}
-    table = store.read("attempts", ["attempt_id", "trial_id", "driver_id", "event", "worker"])
-    started, ended = {}, set()
-    for row in table.to_pylist():
-        if row["event"] == "end":
-            ended.add(row["attempt_id"])
-        elif row["driver_id"] in ids:
-            progress = f": {running[row['trial_id']].text}" if row["trial_id"] in running else ""
-            started[row["attempt_id"]] = f"{row['trial_id']} on {row['worker']}{progress}"
-    return sorted(text for attempt, text in started.items() if attempt not in ended)
+    progress = {each.trial_id: each for each in told}
+    names = ["attempt_id", "trial_id", "driver_id", "event", "worker"]
+    table = store.read("attempts", names)
+    rows = list(zip(*(table[name].to_pylist() for name in names), strict=True))
+    ended = {attempt_id for attempt_id, _, _, event, _ in rows if event == Event.END}
+    started = {
+        attempt_id: TrialOnWorker(trial_id, worker or "", progress.get(trial_id))
+        for attempt_id, trial_id, driver_id, event, worker in rows
+        if event == Event.START and driver_id in ids and attempt_id not in ended
+    }
+    return sorted(started.values(), key=lambda each: (each.trial_id, each.worker))
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from orch.running.checkpoint_writer import CheckpointWriter
 from orch.running.driver_log import worker_log
 from orch.running.failures import Failure, TrialError, describe
 from orch.running.options import DEFAULT_TRAINING
-from orch.running.running_trial import RunningTrial
+from orch.running.running_trial import RunningTrial, published_curve
 from orch.store import Outcome, Store, curve_rows, trial_row
 from orch.store.attempts import Attempt
 from orch.sweeps.result import CurvePoint, StopReason
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 CHECKPOINT_COST = 0.05
 """The largest share of the time that checkpoints may take from training. Large models are checkpointed less often."""
+
+MOST_CURVES = 16
+"""Trials of a pack whose curves are reported while they train; the others report only how far they are."""
 
 SUMMARY = ("trial_id", "attempt_id", "validation_accuracy", "ood_accuracy", "stop_reason", "steps_trained")
 """The columns of a finished trial's row that a worker reports to the driver."""
@@ -203,10 +206,19 @@ class UnitRun:
     def running_trials(self) -> list[RunningTrial]:
         """How far the trials in training are."""
         found = []
-        for member in self._training.members:
+        for place, member in enumerate(self._training.members):
             trial, last = member.trial, member.curve[-1] if member.curve else None
-            scores = () if last is None else (last.train_loss, last.validation_accuracy)
-            found.append(RunningTrial(trial.id, self.step, trial.steps, self._first_steps.get(trial.id, 0), *scores))
+            found.append(
+                RunningTrial(
+                    trial_id=trial.id,
+                    step=self.step,
+                    steps=trial.steps,
+                    first_step=self._first_steps.get(trial.id, 0),
+                    train_loss=None if last is None else last.train_loss,
+                    validation_accuracy=None if last is None else last.validation_accuracy,
+                    curve=published_curve(member.curve) if place < MOST_CURVES else (),
+                )
+            )
         return found
 
     @property

@@ -8,8 +8,15 @@ import pyarrow.compute as pc
 
 from orch.store.columns import KEYS, TIMES
 
-# Made by hand: pyarrow imports pandas to make a scalar of a text.
-_SLASH = pa.Array.from_buffers(pa.binary(1), 1, [None, pa.py_buffer(b"/")]).cast(pa.string())[0]
+
+def text_scalar(text: str) -> pa.Scalar:
+    """Convert a text to an Arrow scalar; `pa.scalar` would import pandas."""
+    data = text.encode()
+    offsets = pa.py_buffer(np.array([0, len(data)], np.int32))
+    return pa.Array.from_buffers(pa.string(), 1, [None, offsets, pa.py_buffer(data)])[0]
+
+
+_SLASH = text_scalar("/")
 
 
 def unique(table: str, data: pa.Table) -> pa.Table:

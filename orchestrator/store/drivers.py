@@ -38,6 +38,11 @@ class DriverRecord:
         return self.host != os.uname().nodename or _process_runs(self.pid, self.process_start)
 
     @property
+    def ended_here(self) -> bool:
+        """Whether its process was on this machine and has ended."""
+        return self.host == os.uname().nodename and not _process_runs(self.pid, self.process_start)
+
+    @property
     def description(self) -> str:
         return f"process {self.pid} on {self.host}, since {self.started_at} ({self.sweeps})"
 

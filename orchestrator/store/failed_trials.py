@@ -4,7 +4,10 @@ from collections.abc import Container, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import numpy as np
+
 from orch.store.attempts import ENDED_WELL, LEFT_OFF, Event, Outcome
+from orch.store.deduplication import numbers
 from orch.store.drivers import live_drivers
 from orch.store.store import Store
 
@@ -32,6 +35,9 @@ def failed_attempts(store: Store, done: Container[str], columns: Sequence[str] =
     if not store.exists():
         return {}
     table = store.read("attempts", list(dict.fromkeys([*_DECIDING, *columns])))
+    # Almost all attempts belong to finished trials. They are left out before rows become Python objects.
+    open_rows = [place for place, key in enumerate(table["trial_id"].to_pylist()) if key not in done]
+    table = table.take(numbers(np.array(open_rows, np.int64)))
     times = table["at"].cast("int64").to_pylist()  # numbers compare far faster than datetimes
     rows = table.drop_columns("at").to_pylist()
     ended = {row["attempt_id"] for row in rows if row["event"] == Event.END}
@@ -41,7 +47,7 @@ def failed_attempts(store: Store, done: Container[str], columns: Sequence[str] =
     latest_failed: dict[str, bool] = {}
     for at, row in sorted(zip(times, rows, strict=True), key=lambda each: (each[0], each[1]["event"] == Event.END)):
         started_only = row["event"] == Event.START
-        if row["trial_id"] in done or (started_only and row["attempt_id"] in ended):
+        if started_only and row["attempt_id"] in ended:
             continue
         if started_only:
             row |= LOST_DRIVER

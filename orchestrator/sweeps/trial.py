@@ -117,6 +117,11 @@ class Trial:
         variant = f" ({self.model.full_summary})" if self.model.full_summary else ""
         return f"{self.model.name}{variant} on {self.task.name} {self.task.full_summary}".rstrip()
 
+    @property
+    def label_in_cell(self) -> str:
+        """The label with what distinguishes a trial from the others of its cell."""
+        return f"{self.label}, rate {self.learning_rate:g}, seed {self.init_seed}"
+
     def stackable(self) -> "Trial":
         """Return this trial without seeds and amounts of the recipe: trials that are then equal have the same shapes.
 

@@ -37,6 +37,8 @@ class Faulty:
     def advance(self) -> None:
         if self._kind == "raise":
             raise RuntimeError(f"this trial is broken (s3://someone:sesame@bucket), as attempt {os.getpid()} found")
+        if self._kind.startswith("raise "):
+            raise RuntimeError(self._kind.removeprefix("raise "))
         if self._kind == "memory":
             hoard = []
             while True:  # until Ray's memory monitor ends this process

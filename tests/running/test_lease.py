@@ -68,6 +68,17 @@ def test_what_another_live_driver_has_claimed_is_not_taken(store):
         assert lease.claim(["t1"])
 
 
+def test_the_next_driver_deletes_what_a_killed_one_left_behind(store):
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    file_of(store, pid=ended.pid, beat=time.time() - 16)
+    with Lease(store, "main"):
+        assert store.get_json("drivers/other.json") is None
+    file_of(store, host="elsewhere", beat=time.time() - 16)
+    with Lease(store, "main"):
+        assert store.get_json("drivers/other.json") is not None, "a machine that cannot be asked may only be slow"
+
+
 def test_a_half_written_file_is_no_driver(store):
     store.put_bytes("drivers/half.json", b'{"driver_id": "ha')
     store.put_json("drivers/odd.json", {"pid": 3})

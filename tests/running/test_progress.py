@@ -1,13 +1,16 @@
 """The progress of a run: what is printed, and the time left."""
 
+import json
+
 import pytest
 
 from orch.running.display import Display
 from orch.running.lease import Lease
 from orch.running.progress import MOST_SHOWN, Progress, ProgressCount, time_left
-from orch.running.running_trial import RunningTrial
+from orch.running.running_trial import MOST_POINTS, RunningTrial, published_curve
 from orch.running.status import read_status
 from orch.store import Store
+from orch.sweeps.result import CurvePoint
 
 SUMMARY = {
     "trial_id": "a",
@@ -84,6 +87,18 @@ def test_a_handful_of_running_trials_is_shown_with_step_loss_and_accuracy(clock)
 def test_the_notebook_display_escapes_what_it_shows():
     shown = Display(Progress({"<b>mine</b>": ProgressCount()}, 0.0)).as_html()
     assert "<b>" not in shown
+
+
+def test_a_published_curve_is_bounded_and_keeps_its_last_point():
+    points = [CurvePoint(step, 1 / step, 0.5, step / 1000, 1.0) for step in range(1, 1001)]
+    for count in (0, 1, MOST_POINTS, MOST_POINTS + 1, 1000):
+        curve = published_curve(points[:count])
+        assert len(curve) <= MOST_POINTS
+        assert [step for step, _, _ in curve[-1:]] == [point.step for point in points[count - 1 : count]]
+    assert published_curve([CurvePoint(1, float("nan"), 0.5, 0.25, 1.0)]) == ((1, None, 0.25),)
+    running = RunningTrial("a", 3, 100, label="lstm", curve=curve)
+    assert RunningTrial.from_dict(json.loads(json.dumps(running.to_dict()))) == running
+    assert RunningTrial.from_dict({"trial_id": "a", "step": 3, "steps": 100}).curve == (), "of an earlier version"
 
 
 def test_status_shows_the_time_left_and_the_steps_that_the_driver_shows(tmp_path):
