@@ -60,7 +60,10 @@ class Clock:
 
 
 def ours(num_trials: int, machines: Machines, beside=contextlib.nullcontext) -> tuple[float, float, float]:
-    """Return the seconds per trial: of the whole run, from the first start, and once workers run. `beside` makes a context, given the store's folder, in which the trials run."""
+    """Return the seconds per trial: of the whole run, from the first start, and once workers run.
+
+    `beside` makes a context, given the store's folder, in which the trials run.
+    """
     base = make_trial("modular_addition", "rnn", width=16)
     units = [Unit([dataclasses.replace(base, init_seed=seed)]) for seed in range(num_trials)]
     with tempfile.TemporaryDirectory() as folder:

@@ -2,8 +2,8 @@
 
 - opening: from the start of `orch serve` to the last byte of its first page, then further pages of the same server, and
   `orch watch --once`. The results are invented. CPU seconds say what it takes on a machine that is busy otherwise.
-- overhead: trials that do nothing (see overhead.py), in turns with and without a page that follows them, from the moment
-  that workers run.
+- overhead: trials that do nothing (see overhead.py), in turns with and without a page that follows them, from the
+  moment that workers run.
 
 Usage: python benchmarks/serve.py [opening|overhead] [num_trials]
 """
