@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 PACKAGES := .venv-packages
 UNIT_TESTS = $(BIN)/pytest --numprocesses 2 -m 'not ray and not gpu' --cov --cov-report=
 
-.PHONY: setup demo quick lint test coverage test-gpu test-slow test-cluster test-packages bench golden clean
+.PHONY: setup demo quick lint test coverage test-gpu test-slow test-exports test-cluster test-packages bench golden clean
 
 setup: $(READY)
 
@@ -55,6 +55,11 @@ test-gpu: $(READY)
 # A driver that is killed ten times, and every way in which a trial can fail: five minutes more.
 test-slow: $(READY)
 	$(BIN)/pytest -m slow
+
+# Exports to MLflow, Weights & Biases (offline) and Hugging Face, with the real libraries: half a gigabyte of packages.
+test-exports: $(READY)
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev,export]'
+	$(BIN)/pytest -m slow tests/analysis/test_exports.py
 
 # Clusters of several hosts, simulated on this machine: four minutes more, as root.
 test-cluster: $(READY)

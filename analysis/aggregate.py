@@ -1,9 +1,10 @@
 """The summary of a cell: many trials as one number for each metric.
 
 There are two readings, shown side by side everywhere. The paper's reading is the best over learning rates and seeds.
-Ours is the mean over the seeds of one learning rate, which is chosen at a length that no table reports (see
-`orch.sweeps.selection`). Both are over the trials in which the metric was measured, and None if there are none. A trial
-that diverged counts with its score, or as chance if it has no score; summaries count these trials.
+Ours is the share of the seeds of one learning rate that learn, and their mean; that rate is chosen at a length that no
+table reports (see `orch.sweeps.selection`). Both are over the trials in which the metric was measured, and None if
+there are none. A trial that diverged counts with its score, or as chance if it has no score; summaries count these
+trials.
 """
 
 import enum
@@ -14,9 +15,10 @@ from typing import Any
 
 from orch.analysis.published import OOD, VALIDATION
 from orch.analysis.spread import Spread
-from orch.sweeps.measured import Row, diverged, measured
+from orch.analysis.statistics import BEST_OF, Interval, Share, bootstrap_mean, expected_best, share_failing
+from orch.sweeps.measured import Row, diverged, length_of, measured
 from orch.sweeps.selection import COLUMNS as SELECTION_COLUMNS
-from orch.sweeps.selection import choose_rate
+from orch.sweeps.selection import LEARNED, choose_rate
 
 COLUMNS = (*SELECTION_COLUMNS, "steps_trained")
 """Columns of a finished trial that summaries need."""
@@ -53,6 +55,12 @@ class Score:
     """Spread over these seeds, by default their standard deviation; None if there are fewer than two."""
     num_measured: int
     """Number of finished trials in which the metric was measured."""
+    expected_best: float | None = None
+    """Expected best of a fixed number of trials, by default three; None if fewer were measured."""
+    mean_interval: Interval | None = None
+    """Bootstrap interval of the mean; None if there are fewer than two seeds."""
+    learned: Share | None = None
+    """Seeds of the chosen learning rate that learned; None if the metric is no accuracy, or was not measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +79,8 @@ class CellSummary:
     """Number of trials finished with that learning rate."""
     scores: dict[str, Score] | None = None
     """Scores by metric; None if no trial is finished."""
+    failing: Share | None = None
+    """Seeds of that rate below 0.95 at the test length, of those perfect at trained lengths; None if none is."""
 
     @property
     def status(self) -> CellStatus:
@@ -102,11 +112,13 @@ def summarise(
     num_failed: int = 0,
     metrics: Mapping[str, str] = METRICS,
     spread: Spread = Spread.SD,
+    best_of: int = BEST_OF,
 ) -> CellSummary:
     """Summarise the finished trials of a cell.
 
     `num_planned` is the number of trials that the cell should have; by default, those that are finished. `metrics` are
-    the metrics to score, by the name of the score: columns, or `accuracy_` and a tested length.
+    the metrics to score, by the name of the score: columns, or `accuracy_` and a tested length. `best_of` is the number
+    of trials of which the expected best is computed.
     """
     finished = list(rows)
     counts: dict[str, Any] = {
@@ -123,16 +135,29 @@ def summarise(
         learning_rate=chosen.learning_rate,
         chosen_at=chosen.at.name,
         num_seeds=len(chosen.rows),
-        scores={split: _score(finished, chosen.rows, metric, spread) for split, metric in metrics.items()},
+        scores={split: _score(finished, chosen.rows, metric, spread, best_of) for split, metric in metrics.items()},
+        failing=share_failing(
+            ((measured(row, METRICS[VALIDATION]), measured(row, METRICS[OOD])) for row in chosen.rows), LEARNED
+        ),
     )
 
 
-def _score(finished: Sequence[Row], chosen: Sequence[Row], metric: str, spread: Spread) -> Score:
+def _score(finished: Sequence[Row], chosen: Sequence[Row], metric: str, spread: Spread, best_of: int) -> Score:
     known = [(value, row["trial_id"]) for row in finished if (value := measured(row, metric)) is not None]
-    best_of = min if metric in LOWER_IS_BETTER else max
-    best, best_trial = best_of(known, key=lambda item: item[0], default=(None, None))
+    lowest = metric in LOWER_IS_BETTER
+    best, best_trial = (min if lowest else max)(known, key=lambda item: item[0], default=(None, None))
     values = [value for row in chosen if (value := measured(row, metric)) is not None]
-    return Score(best, best_trial, mean_of(values), spread.of(values), len(known))
+    is_accuracy = metric in METRICS.values() or length_of(metric) is not None
+    return Score(
+        best=best,
+        best_trial=best_trial,
+        mean=mean_of(values),
+        spread=spread.of(values),
+        num_measured=len(known),
+        expected_best=expected_best([value for value, _ in known], best_of, lowest),
+        mean_interval=bootstrap_mean(values),
+        learned=Share.at_least(values, LEARNED) if is_accuracy else None,
+    )
 
 
 def mean_of(values: Iterable[float | None]) -> float | None:

@@ -104,6 +104,27 @@ class Board:
             ]
         return self._cells[sweep]
 
+    @functools.cached_property
+    def seeds(self) -> list[int]:
+        """The seeds of initialisation that any finished trial has."""
+        return sorted({row["init_seed"] for row in self.finished.values()})
+
+    def every_seed(self, cell: BoardCell) -> dict[int, Row]:
+        """Return the rows at a cell's chosen learning rate by seed, also those of seeds that only other sweeps have.
+
+        Sweeps give the same seed to a trial's initialisation and its data; seeds that differ are left to their cell.
+        """
+        if cell.choice is None:
+            return {}
+        found = {row["init_seed"]: row for row in cell.choice.rows}
+        example = replace(cell.cell.example, learning_rate=cell.choice.learning_rate)
+        if example.init_seed == example.data_seed:
+            for seed in self.seeds:
+                if seed not in found:
+                    row = self.finished.get(replace(example, init_seed=seed, data_seed=seed).id)
+                    found |= {} if row is None else {seed: row}
+        return found
+
     def join(self, cell: Cell) -> BoardCell:
         """Join a cell to the results of its trials."""
         ids = cell.trial_ids

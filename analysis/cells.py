@@ -1,6 +1,5 @@
 """The table of cells: finished trials, grouped by every setting but the learning rate and the seeds."""
 
-import dataclasses
 import functools
 import json
 from collections.abc import Iterable
@@ -9,8 +8,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from orch.analysis.aggregate import COLUMNS, METRICS, summarise
+from orch.analysis.aggregate import COLUMNS, METRICS, CellSummary, Score, summarise
 from orch.analysis.arrow_tables import column, to_table
+from orch.analysis.statistics import BEST_OF
 from orch.core.errors import OrchError
 from orch.store import SCHEMAS
 from orch.store.columns import SETTINGS
@@ -43,7 +43,53 @@ def _score_columns(split: str) -> list[pa.Field]:
         column(f"{split}_mean", pa.float64(), f"mean accuracy {where} over the seeds of the chosen learning rate"),
         column(f"{split}_spread", pa.float64(), "standard deviation over these seeds; null if there is only one"),
         column(f"{split}_num_measured", pa.int64(), f"finished trials whose accuracy {where} was measured"),
+        *(each.with_name(f"{split}_{each.name}") for each in STATISTICS),
     ]
+
+
+STATISTICS = (
+    column(
+        "expected_best",
+        pa.float64(),
+        f"expected best of {BEST_OF} trials, or of as many as were asked for, drawn from the finished ones (Dodge et"
+        " al., 2019); null if there are fewer",
+    ),
+    column("mean_low", pa.float64(), "lower end of the mean's 95% bootstrap interval; null if there is only one seed"),
+    column("mean_high", pa.float64(), "upper end of that interval"),
+    column("seeds_measured", pa.int64(), "seeds of the chosen learning rate that were measured; null if no accuracy"),
+    column("seeds_learned", pa.int64(), "seeds among these that learned: an accuracy of 0.95 or more"),
+    column("share_learned", pa.float64(), "their share"),
+    column("share_low", pa.float64(), "lower end of that share's 95% Wilson interval"),
+    column("share_high", pa.float64(), "upper end of that interval"),
+)
+"""Columns of the statistics of a score."""
+FAILING = (
+    column(
+        "num_perfect", pa.int64(), "seeds of the chosen learning rate with 0.99 or more in validation; null if none"
+    ),
+    column("share_failing", pa.float64(), "share of these below 0.95 at `test_length` inputs"),
+    column("share_failing_low", pa.float64(), "lower end of that share's 95% Wilson interval"),
+    column("share_failing_high", pa.float64(), "upper end of that interval"),
+)
+
+
+def statistics_of(score: Score | None) -> dict[str, float | None]:
+    """Return the values of the columns `STATISTICS` for a score."""
+    interval, share = (score.mean_interval, score.learned) if score else (None, None)
+    values = (
+        score and score.expected_best,
+        interval and interval.low,
+        interval and interval.high,
+        *((share.of, share.num, share.value, share.low, share.high) if share else (None,) * 5),
+    )
+    return {each.name: value for each, value in zip(STATISTICS, values, strict=True)}
+
+
+def failing_of(summary: CellSummary) -> dict[str, float | None]:
+    """Return the values of the columns `FAILING` for a cell."""
+    share = summary.failing
+    values = (share.of, share.value, share.low, share.high) if share else (None,) * len(FAILING)
+    return {each.name: value for each, value in zip(FAILING, values, strict=True)}
 
 
 _SUMMARY = pa.schema(
@@ -59,6 +105,7 @@ _SUMMARY = pa.schema(
         CHOSEN_AT,
         column("num_seeds", pa.int64(), "trials finished with that learning rate"),
         *(field for split in METRICS for field in _score_columns(split)),
+        *FAILING,
         column("trial_ids", pa.list_(pa.field("element", pa.string())), "all finished trials of the cell"),
     ]
 )
@@ -118,8 +165,9 @@ def _summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     }
     values["trial_ids"] = [row["trial_id"] for row in rows]
     for split, score in summary.scores.items():
-        values |= {f"{split}_{name}": value for name, value in dataclasses.asdict(score).items()}
-    return values
+        named = {name: getattr(score, name) for name in ("best", "best_trial", "mean", "spread", "num_measured")}
+        values |= {f"{split}_{name}": value for name, value in (named | statistics_of(score)).items()}
+    return values | failing_of(summary)
 
 
 def variant(config: str, definitions: Definitions = BUILT_IN_DEFINITIONS) -> str:

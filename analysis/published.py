@@ -63,6 +63,13 @@ TABLES: dict[str, PublishedTable] = {
 }
 
 
+SWEEPS_IN_ORDER = (
+    *("main", "data-efficiency", "additive", "frozen-parity", "angles"),
+    *("param-matched", "dihedral", "factors"),
+)
+"""Sweeps of the paper in the order in which it reports them, the second line in its appendix."""
+
+
 class Key(NamedTuple):
     """The model, task and settings of a number. A setting that a table leaves out is the same for all its numbers."""
 
@@ -73,6 +80,8 @@ class Key(NamedTuple):
     modulus: int = 2
     train_examples: int = 0
     train_length: int = 10
+    problem: str = ""
+    """Settings of a task that has no modulus, such as the name of a group."""
 
     @property
     def model_title(self) -> str:
@@ -140,4 +149,5 @@ def key_of(cell: Cell) -> Key:
         modulus=trial.task.modulus,
         train_examples=trial.train_examples,
         train_length=trial.max_inputs,
+        problem="" if trial.task.has_modulus else trial.task.summary,
     )

@@ -13,15 +13,20 @@ from orch.analysis.aggregate import COLUMNS, METRICS, summarise
 from orch.analysis.arrow_tables import column, to_table
 from orch.analysis.cells import (
     CHOSEN_AT,
+    FAILING,
     PROBLEM,
+    STATISTICS,
     VARIANT,
     WITHIN,
     cell_settings,
+    failing_of,
     hashable_columns,
     problem,
+    statistics_of,
     variant,
 )
 from orch.analysis.spread import Spread
+from orch.analysis.statistics import BEST_OF
 from orch.analysis.study import Study
 from orch.core.errors import InvalidSettings, OrchError, UnknownName
 from orch.core.settings import to_dict
@@ -56,6 +61,8 @@ def _summary_columns(spread: Spread) -> tuple[pa.Field, ...]:
         column("mean", pa.float64(), "over the seeds of that learning rate; null if not measured"),
         column(spread.column, pa.float64(), f"{spread.words}, over these seeds; null if there is only one"),
         column("seeds", pa.int64(), "trials finished with that learning rate"),
+        *STATISTICS,
+        *FAILING,
         column("remark", pa.string(), "what a reader must know: partial, failed or diverged, and what is mixed"),
         column("best_trial", pa.string(), "the trial that has the best"),
     )
@@ -80,10 +87,12 @@ def results(
     sweeps: Sequence[str] = (),
     scale: str = LAPTOP.name,
     spread: Spread = Spread.SD,
+    best_of: int = BEST_OF,
 ) -> pa.Table:
-    """Return a row for each combination of the settings `by`, with the metric's best, its mean and its spread.
+    """Return a row for each combination of the settings `by`: the metric's best and mean, and the seeds that learned.
 
     By default they are `BY`, with `problem` for the modulus if a task, finished or of the user, has its own words.
+    `best_of` is the number of trials of which the expected best is given.
 
     With `sweeps`, only the trials of these sweeps at this scale count. Without, every trial counts that is finished or
     that a sweep on this store plans. A number is null where the metric was not measured.
@@ -93,6 +102,8 @@ def results(
     known = [*(each.name for each in cell_settings(trials)), *WITHIN, VARIANT.name, PROBLEM.name]
     problems = [str(UnknownName("setting", name, known)) for name in by if name not in known]
     problems += _problems_of(metric, trials)
+    if best_of < 1:
+        problems.append(f"there is no best of {best_of} trials: ask for the best of 1 or more")
     condition = parse_where(where, known_settings(trials, study.catalogue))
     if problems:
         raise InvalidSettings(problems)
@@ -108,7 +119,7 @@ def results(
     kinds = {each.name: each.type for each in [*trials.schema, VARIANT, PROBLEM]}
     schema = pa.schema([*(pa.field(name, kinds[name]) for name in by), *_summary_columns(spread)])
     ordered = sorted(groups.items(), key=lambda item: [(value is not None, value) for value in item[0]])
-    rows = [dict(zip(by, key, strict=True)) | _row(group, names, score, spread) for key, group in ordered]
+    rows = [dict(zip(by, key, strict=True)) | _row(group, names, score, spread, best_of) for key, group in ordered]
     return to_table(rows, schema)
 
 
@@ -199,9 +210,9 @@ def _settings(trial: Trial) -> dict[str, Any]:
     return {name: tuple(value) if isinstance(value, list) else value for name, value in found.items()}
 
 
-def _row(group: _Group, names: Sequence[str], score: str, spread: Spread) -> dict[str, Any]:
+def _row(group: _Group, names: Sequence[str], score: str, spread: Spread, best_of: int) -> dict[str, Any]:
     num_planned = len(group.rows) + group.num_missing
-    summary = summarise(group.rows, num_planned, group.num_failed, {score: score}, spread)
+    summary = summarise(group.rows, num_planned, group.num_failed, {score: score}, spread, best_of)
     found = None if summary.scores is None else summary.scores[score]
     mixed = [name for name, values in zip(names, zip(*group.cells, strict=True), strict=True) if len({*values}) > 1]
     others = [f"{len(mixed) - MOST_NAMED} more"] if len(mixed) > MOST_NAMED else []
@@ -217,6 +228,8 @@ def _row(group: _Group, names: Sequence[str], score: str, spread: Spread) -> dic
         "mean": found and found.mean,
         spread.column: found and found.spread,
         "seeds": summary.num_seeds,
+        **statistics_of(found),
+        **failing_of(summary),
         "remark": "; ".join(remark for remark in remarks if remark),
         "best_trial": found and found.best_trial,
     }

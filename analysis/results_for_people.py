@@ -1,6 +1,7 @@
 """The table of `orch results` for people and for papers: fewer columns, and a caption that says what they are."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 
@@ -8,27 +9,34 @@ from orch.analysis.aggregate import where_chosen
 from orch.analysis.arrow_tables import to_table
 from orch.analysis.published import OOD, VALIDATION
 from orch.analysis.spread import Spread
+from orch.analysis.statistics import BEST_OF, Share
 from orch.analysis.tables.entries import decimals
+from orch.core.counted import counted
 from orch.sweeps.measured import length_of
 
 _WHOLE = ("steps_trained", "seconds")
 """Metrics that are shown as whole numbers from 10 on."""
 
 
-def for_people(found: pa.Table, by: Sequence[str], metric: str = OOD, spread: Spread = Spread.SD) -> pa.Table:
+def for_people(
+    found: pa.Table, by: Sequence[str], metric: str = OOD, spread: Spread = Spread.SD, best_of: int = BEST_OF
+) -> pa.Table:
     """Return the results in fewer columns: related numbers share a column, and empty columns are dropped."""
     rows = found.to_pylist()
     has_spread = any(row[spread.column] is not None for row in rows)
-    mean = f"mean ± {spread.heading}" if has_spread else "mean"
+    mean = _heading(spread) if has_spread else "mean"
     shown = [
         {name: row[name] for name in by}
         | {
             "trials": f"{row['done']} of {row['planned']}" if row["done"] < row["planned"] else str(row["done"]),
             "best": _number(row["best"], metric),
+            f"best of {best_of}": _number(row["expected_best"], metric),
             "rate": row["chosen_rate"],
             "chosen at": row["chosen_at"],
-            mean: _with_spread(row["mean"], row[spread.column], metric),
-            "seeds": row["seeds"],
+            mean: _with_interval(row, metric) if spread is Spread.BOOTSTRAP else _with_spread(row, spread, metric),
+            "seeds": None if row["share_learned"] is not None else row["seeds"],
+            "seeds that learn": _share(row),
+            "perfect, then fail": _failing(row),
             "remark": row["remark"],
         }
         for row in rows
@@ -40,15 +48,29 @@ def for_people(found: pa.Table, by: Sequence[str], metric: str = OOD, spread: Sp
     return to_table(shown, schema).select(filled)
 
 
-def caption(found: pa.Table, metric: str, spread: Spread = Spread.SD) -> str:
+def caption(found: pa.Table, metric: str, spread: Spread = Spread.SD, best_of: int = BEST_OF) -> str:
     """Return a caption that says what the numbers of a table of results are."""
     places = where_chosen(found["chosen_at"].to_pylist())
     has_spread = any(value is not None for value in found[spread.column].to_pylist())
-    plus_minus = f" ± {spread.words}" if has_spread else ""
+    interval = " and its 95% bootstrap interval" if spread is Spread.BOOTSTRAP else f" ± {spread.words}"
     chosen = f"the learning rate chosen {places}" if places else "the chosen learning rate"
-    return f"{_words(metric)}. Best: over learning rates and seeds. Mean{plus_minus}: over the seeds of {chosen}." + (
-        " A dash: not measured." if None in found["best"].to_pylist() else ""
-    )
+    sentences = [
+        f"{_words(metric)}. Best: over learning rates and seeds, the paper's reading.",
+        f"Best of {best_of}: the expected best of {counted(best_of, 'trial')}." if _any(found, "expected_best") else "",
+        f"Mean{interval if has_spread else ''}: over the seeds of {chosen}.",
+        "Seeds that learn: 0.95 or more at that rate, with the 95% Wilson interval of their share."
+        if _any(found, "share_learned")
+        else "",
+        "Perfect, then fail: seeds with 0.99 or more at trained lengths and less than 0.95 at the test length."
+        if any(found["share_failing"].to_pylist())
+        else "",
+        "A dash: not measured." if None in found["best"].to_pylist() else "",
+    ]
+    return " ".join(filter(None, sentences))
+
+
+def _any(found: pa.Table, name: str) -> bool:
+    return any(value is not None for value in found[name].to_pylist())
 
 
 def _words(metric: str) -> str:
@@ -70,6 +92,29 @@ def _number(value: float | None, metric: str) -> str | None:
     return f"{value:,.0f}" if metric in _WHOLE and value >= 10 else decimals(value)
 
 
-def _with_spread(mean: float | None, spread: float | None, metric: str) -> str | None:
-    text = _number(mean, metric)
-    return text if text is None or spread is None else f"{text} ± {_number(spread, metric)}"
+def _heading(spread: Spread) -> str:
+    return f"mean ({spread.heading})" if spread is Spread.BOOTSTRAP else f"mean ± {spread.heading}"
+
+
+def _with_spread(row: Mapping[str, Any], spread: Spread, metric: str) -> str | None:
+    text, value = _number(row["mean"], metric), row[spread.column]
+    return text if text is None or value is None else f"{text} ± {_number(value, metric)}"
+
+
+def _with_interval(row: Mapping[str, Any], metric: str) -> str | None:
+    text, low, high = (_number(row[name], metric) for name in ("mean", "mean_low", "mean_high"))
+    return text if low is None else f"{text} ({low} to {high})"
+
+
+def _share(row: Mapping[str, Any]) -> str | None:
+    """Return how many seeds learned, with the interval of their share."""
+    if row["share_learned"] is None:
+        return None
+    return str(Share(row["seeds_learned"], row["seeds_measured"]))
+
+
+def _failing(row: Mapping[str, Any]) -> str | None:
+    """Return how many seeds that are perfect at trained lengths fail at the test length; None where none does."""
+    if not row["share_failing"]:
+        return None
+    return f"{round(row['share_failing'] * row['num_perfect'])} of {row['num_perfect']}"

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from statistics import stdev
 
-CONFIDENCE = 0.95
+from orch.analysis.statistics import CONFIDENCE, bootstrap_mean
 
 
 class Spread(enum.StrEnum):
@@ -15,16 +15,17 @@ class Spread(enum.StrEnum):
     SD = "sd"
     SE = "se"
     CI = "ci"
+    BOOTSTRAP = "bootstrap"
 
     @property
     def heading(self) -> str:
         """The name in the heading of a column."""
-        return {Spread.SD: "sd", Spread.SE: "se", Spread.CI: "95% ci"}[self]
+        return {Spread.SD: "sd", Spread.SE: "se", Spread.CI: "95% ci", Spread.BOOTSTRAP: "95% bootstrap"}[self]
 
     @property
     def column(self) -> str:
         """The name of a column of a table for programs."""
-        return "ci95" if self is Spread.CI else self.value
+        return {Spread.CI: "ci95", Spread.BOOTSTRAP: "bootstrap95"}.get(self, self.value)
 
     @property
     def words(self) -> str:
@@ -33,12 +34,16 @@ class Spread(enum.StrEnum):
             Spread.SD: "standard deviation",
             Spread.SE: "standard error of the mean",
             Spread.CI: "half the width of the mean's 95% confidence interval, by Student's t",
+            Spread.BOOTSTRAP: "half the width of the mean's 95% bootstrap interval",
         }[self]
 
     def of(self, values: Sequence[float]) -> float | None:
         """Return the spread of some values; None if there are fewer than two."""
         if len(values) < 2:
             return None
+        if self is Spread.BOOTSTRAP:
+            interval = bootstrap_mean(values)
+            return interval and (interval.high - interval.low) / 2
         deviation = stdev(values)
         if self is Spread.SD:
             return deviation

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 
 from orch.analysis.arrow_tables import column, to_table
-from orch.analysis.cells import CHOSEN_AT
+from orch.analysis.cells import CHOSEN_AT, STATISTICS, statistics_of
 from orch.analysis.comparison import Comparison
 from orch.analysis.published import TABLES, PublishedCell, published_cells
 from orch.analysis.reproduction import Reproduced, Reproduction
@@ -48,6 +48,7 @@ COMPARISON = pa.schema(
         column("mean", pa.float64(), "mean accuracy over the seeds of that learning rate"),
         column("spread", pa.float64(), "standard deviation over these seeds; null if there is only one"),
         column("num_seeds", pa.int64(), "trials finished with that learning rate"),
+        *STATISTICS,
         column("num_planned", pa.int64(), "trials that the cell should have"),
         column("num_done", pa.int64(), "finished trials"),
         column("num_failed", pa.int64(), "trials whose last attempt went wrong"),
@@ -187,6 +188,7 @@ def _comparison(each: Comparison) -> dict[str, Any]:
         **_cell(each.published),
         **{name: getattr(each.summary, name) for name in ("learning_rate", "chosen_at", *_COUNTS, "status", "remark")},
         **{name: each.score and getattr(each.score, name) for name in ("best_trial", "mean", "spread")},
+        **statistics_of(each.score),
         "reading": each.reading,
         "published": each.published.accuracy,
         "ours": each.ours,

@@ -1,22 +1,28 @@
-"""Training steps of DeltaNet on one core: the chunked and the compiled form compared with plain loops over time.
+"""Training steps of the delta rule's models on one core: compiled and chunked forms compared with plain time loops.
 
-Loss and gradients of a batch, without the optimiser, which is the same for all. CPU time, the least of several turns.
+Loss and gradients of a batch, without the optimiser, which is the same for all. CPU time of the process, the least of
+several turns; the forms take turns, so that other work on the machine disturbs all of them alike. The loop leaves out
+what no answer depends on, as all forms but "every position" do. Times of packs of nine are per trial.
 
-Usage: python benchmarks/delta.py
+Usage: python benchmarks/delta.py [--turns 15] [--model delta_net gated_delta_net delta_product]
 """
 
+import argparse
+import math
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 from unittest import mock
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from orch import models
 from orch.models import Vocabulary
 from orch.models.delta_net import network as delta_net
-from orch.models.delta_net.config import Config
-from orch.models.kernel import COMPILED, PLAIN
+from orch.models.kernel import COMPILED, COMPILED_2, PLAIN
 from orch.models.network import build
 from orch.models.recurrence.delta_rule import delta_rule, delta_rule_by_step
 from orch.models.residual.network import at_end, rms_norm
@@ -26,7 +32,7 @@ VOCABULARY = Vocabulary(size=7, readable=7)
 
 
 class EveryPosition(delta_net.Network):
-    """DeltaNet as its equations stand: every block at every position."""
+    """A network as its equations stand: every block at every position."""
 
     def forward(self, tokens_KBT: Tensor, end_KB: Tensor) -> Tensor:
         readable_KTB = tokens_KBT.mT.clamp(max=self.vocabulary.readable - 1)
@@ -40,51 +46,95 @@ class EveryPosition(delta_net.Network):
         return self.head(at_end(rms_norm(x_KTBH, self["norm"]), end_KB))
 
 
-def step(kind: type[delta_net.Network], kernel: str, rule: Callable[..., Tensor], size: int, **settings: int) -> Tensor:
-    """Return losses and gradients of one step, flattened, and time its repetitions in `seconds`."""
-    network = build(Config(**settings), VOCABULARY, [torch.Generator().manual_seed(seed) for seed in range(size)])
-    network.__class__, network.kernel = kind, kernel
+Step = Callable[[], tuple[Tensor, dict[str, Any]]]
+
+
+@dataclass(frozen=True)
+class Form:
+    """A way to compute a training step."""
+
+    kernel: str
+    rule: Callable[..., Tensor] = delta_rule
+    every_position: bool = False
+    size: int = 1
+
+
+FORMS = {
+    "every position": Form(PLAIN, delta_rule_by_step, every_position=True),
+    "loop": Form(PLAIN, delta_rule_by_step),
+    "chunked": Form(PLAIN),
+    "scan compiled": Form(COMPILED),
+    "compiled": Form(COMPILED_2),
+    "loop, by nine": Form(PLAIN, delta_rule_by_step, size=PACK),
+    "scan, by nine": Form(COMPILED, size=PACK),
+    "by nine": Form(COMPILED_2, size=PACK),
+}
+RATIOS = (
+    ("every position", "compiled"),
+    ("loop", "compiled"),
+    ("loop, by nine", "by nine"),
+    ("scan compiled", "by nine"),
+    ("compiled", "by nine"),
+)
+
+
+def prepare(form: Form, model: str, width: int, layers: int) -> Step:
+    config = models.REGISTRY[model](width=width, layers=layers)
+    network = build(config, VOCABULARY, [torch.Generator().manual_seed(seed) for seed in range(form.size)])
+    network.kernel = form.kernel
+    if form.every_position:
+        network.__class__ = type("EveryPosition", (EveryPosition, type(network)), {})
     generator = torch.Generator().manual_seed(0)
-    length_KB = torch.randint(3, LONGEST + 1, (size, BATCH), generator=generator)
-    tokens_KBT = torch.randint(VOCABULARY.readable, (size, BATCH, LONGEST), generator=generator)
+    length_KB = torch.randint(3, LONGEST + 1, (form.size, BATCH), generator=generator)
+    tokens_KBT = torch.randint(VOCABULARY.readable, (form.size, BATCH, LONGEST), generator=generator)
     tokens_KBT[torch.arange(LONGEST) >= length_KB[..., None]] = VOCABULARY.readable
-    target_KB = torch.randint(VOCABULARY.size, (size, BATCH), generator=generator)
-    taken = []
-    with mock.patch.object(delta_net, "delta_rule", rule):
-        for _ in range(TURNS):
+    target_KB = torch.randint(VOCABULARY.size, (form.size, BATCH), generator=generator)
+
+    def step() -> tuple[Tensor, dict[str, Any]]:
+        with mock.patch.object(delta_net, "delta_rule", form.rule):
+            return network.compiled_gradients(tokens_KBT, target_KB)
+
+    return step
+
+
+def check(steps: dict[str, Step]) -> None:
+    """Raise an error unless forms of equal size have the same losses and gradients."""
+    for plain, others in (("every position", list(FORMS)[1:5]), ("loop, by nine", list(FORMS)[6:])):
+        loss_K, gradients = steps[plain]()
+        for other in others:
+            own_loss_K, own_gradients = steps[other]()
+            torch.testing.assert_close(own_loss_K, loss_K, rtol=1e-3, atol=1e-5)
+            for name, gradient in gradients.items():
+                torch.testing.assert_close(own_gradients[name], gradient, rtol=1e-3, atol=1e-5)
+
+
+def measure(model: str, width: int, layers: int, turns: int) -> dict[str, float]:
+    """Return the milliseconds of a trial's step in each form."""
+    steps = {name: prepare(form, model, width, layers) for name, form in FORMS.items()}
+    check(steps)
+    taken = dict.fromkeys(FORMS, math.inf)
+    for _ in range(turns):
+        for name, step in steps.items():
             start = time.process_time()
-            loss_K, gradients = network.compiled_gradients(tokens_KBT, target_KB)
-            taken.append(time.process_time() - start)
-    found = torch.cat([loss_K.detach(), *(gradients[name].flatten() for name in network.names)])  # type: ignore[list-item, union-attr]
-    return torch.cat([torch.tensor([1000 * min(taken) / size]), found])
+            step()
+            taken[name] = min(taken[name], 1000 * (time.process_time() - start) / FORMS[name].size)
+    return taken
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--turns", type=int, default=TURNS)
+    parser.add_argument("--model", nargs="+", default=["delta_net", "gated_delta_net", "delta_product"])
+    options = parser.parse_args()
     torch.set_num_threads(1)
-    ours = delta_net.Network
-    print(
-        f"{'ms a trial, one core':24}{'every position':>15}{'loop':>8}{'chunked':>9}{'compiled':>10}{'nine':>8}", end=""
-    )
-    print(f"{'every position / compiled':>27}{'loop / compiled':>17}{'one / nine':>12}")
-    for width in (64, 256):
-        for layers in (1, 2):
-            settings = {"width": width, "layers": layers}
-            plain, loop, chunked, compiled = (
-                step(kind, kernel, rule, 1, **settings)
-                for kind, kernel, rule in (
-                    (EveryPosition, PLAIN, delta_rule_by_step),
-                    (ours, PLAIN, delta_rule_by_step),
-                    (ours, PLAIN, delta_rule),
-                    (ours, COMPILED, delta_rule),
-                )
-            )
-            for other in (loop, chunked, compiled):
-                torch.testing.assert_close(other[1:], plain[1:], rtol=1e-3, atol=1e-5)
-            nine = step(ours, COMPILED, delta_rule, PACK, **settings)[0]
-            times = plain[0], loop[0], chunked[0], compiled[0], nine
-            name = f"width {width}, {layers} layer{'s' * (layers > 1)}"
-            print(f"{name:24}{times[0]:15.2f}{times[1]:8.2f}{times[2]:9.2f}{times[3]:10.2f}{times[4]:8.2f}", end="")
-            print(f"{times[0] / times[3]:27.1f}{times[1] / times[3]:17.1f}{times[3] / nine:12.2f}")
+    for model in options.model:
+        for width in (64, 256):
+            for layers in (1, 2):
+                taken = measure(model, width, layers, options.turns)
+                print(f"{model}, width {width}, {layers} layer{'s' * (layers > 1)}")
+                print("   ms a trial: ", "; ".join(f"{name} {value:.2f}" for name, value in taken.items()))
+                ratios = (f"{slow} / {fast} {taken[slow] / taken[fast]:.2f}" for slow, fast in RATIOS)
+                print("   ratios:     ", "; ".join(ratios), flush=True)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from orch.core.settings import full_summary, setting
 from orch.models.kernel import COMPILED, PLAIN, TRITON, choose_kernel
 from orch.models.look import Look
 from orch.models.step_costs import Launches
+from orch.tasks.algebra import Transitions
 
 if TYPE_CHECKING:
     from orch.models.network import Network
@@ -114,6 +115,11 @@ class ModelConfig:
         It is the summary, and the settings that it does not depend on and that differ from their defaults.
         """
         return full_summary(self, "width")
+
+    @property
+    def transitions(self) -> Transitions | None:
+        """What an input can do to the state, from which theory predicts what it can track; None if nothing is known."""
+        return None
 
     def kernel_name(self, device: str, several_places: bool = False) -> str:
         """Return the implementation that trains new trials on `device`, to be recorded with their results.

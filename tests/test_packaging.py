@@ -102,7 +102,7 @@ def test_every_module_template_and_style_of_the_tree_is_in_the_wheel_below_one_n
         str(path.relative_to(ROOT / "src"))
         for folder in [ROOT / "src" / "orch", *(ROOT / "src" / "orch").iterdir()]
         for path in (folder.rglob("*") if folder.is_dir() else [folder])
-        if path.suffix in (".py", ".j2", ".css")
+        if path.suffix in (".py", ".j2", ".css", ".js")
     }
     assert len(expected) > 200
     assert {path for path in expected if not (packages / path).exists()} == set()

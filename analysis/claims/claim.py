@@ -32,6 +32,8 @@ class Claim:
     parts: tuple[ClaimPart, ...]
     note: str = ""
     """Remark for readers, for example about published numbers that the claim does not cover."""
+    source: str = ""
+    """Authors and year of the publication that states it; empty for the paper that the project reproduces."""
     readings: tuple[str, ...] = ("",)
     """Readings of the paper, which does not say which one it means; the claim is judged by each."""
 

@@ -1,4 +1,4 @@
-"""All claims of the paper, and their judgement by the results of a board or of a store."""
+"""All claims of the paper and of the field, and their judgement by the results of a board or of a store."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -6,25 +6,32 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from orch.analysis.board import Board
-from orch.analysis.claims import additive_terms, frozen_network, hierarchy, other_models
+from orch.analysis.claims import additive_terms, field, frozen_network, hierarchy, other_models
 from orch.analysis.claims.claim import Claim
-from orch.analysis.claims.evidence import DEMO, Evidence, board_evidence
-from orch.analysis.claims.verdict import Judgement, Verdict, judge
+from orch.analysis.claims.evidence import ATLAS, DEMO, Evidence, board_evidence
+from orch.analysis.claims.verdict import Judgement, judge
+from orch.analysis.claims.verdict_kind import Verdict
+from orch.analysis.statistics import CONFIDENCE
 from orch.core.errors import OrchError, UnknownName
-from orch.sweeps.experiments import demo
+from orch.sweeps.experiments import atlas, demo
 from orch.sweeps.scales import SCALES, Scale
 
 if TYPE_CHECKING:
     from orch.store import Store
 
+UNDECIDED = "undecided"
+"""The name of a verdict that the seeds leave open."""
 CLAIMS: tuple[Claim, ...] = (
     *hierarchy.CLAIMS,
     *additive_terms.CLAIMS,
     *frozen_network.CLAIMS,
     *other_models.CLAIMS,
 )
-JUDGED_SCALES: dict[str, Scale] = SCALES | {DEMO: demo.SMALL}
-"""Scales at which claims are judged, among them that of the demo, whose cells answer for the main sweep."""
+"""The claims of the paper."""
+FIELD_CLAIMS: tuple[Claim, ...] = field.CLAIMS
+"""The claims of other publications, which only the atlas is asked."""
+JUDGED_SCALES: dict[str, Scale] = SCALES | {DEMO: demo.SMALL, ATLAS: atlas.SMALL}
+"""Scales at which claims are judged: that of the demo, whose cells answer for the main sweep, and that of the atlas."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,19 +59,44 @@ class ClaimsAtScale:
         return f"No results yet (they need {', '.join(sweeps)}): {names}." if claims else ""
 
     @property
+    def title(self) -> str:
+        """The heading of these judgements."""
+        return "Claims of the field, by the atlas" if self.scale == ATLAS else f"Claims at {self.scale} scale"
+
+    @property
     def summary(self) -> str:
-        """The number of claims with each verdict, in words."""
+        """The number of claims with each verdict by the paper's reading, in words."""
         counts = Counter(each.verdict for each in self.judgements)
         return ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict)
 
+    @property
+    def confidence(self) -> float:
+        """The confidence at which the claims are sure."""
+        return next((each.sureness.confidence for each in self.judgements), CONFIDENCE)
 
-def judge_board(board: Board, claims: Sequence[Claim] = CLAIMS) -> ClaimsAtScale:
-    """Judge claims by the results at the board's scale, even if there are none."""
-    return _judge_all(board.scale.name, claims, board_evidence(board, _sweeps(claims)))
+    @property
+    def sure_summary(self) -> str:
+        """The number of claims that most seeds support, contradict or leave undecided, in words."""
+        counts = Counter(each.sureness.verdict for each in self.judgements)
+        names = {verdict: str(verdict) for verdict in Verdict} | {Verdict.NOT_ENOUGH: UNDECIDED}
+        return ", ".join(f"{counts[verdict]} {name}" for verdict, name in names.items())
 
 
-def judge_store(store: "Store", scale: str | None = None, claims: Sequence[Claim] = CLAIMS) -> list[ClaimsAtScale]:
-    """Judge claims by a store's results at one scale, or at each scale that has results.
+def claims_at(scale: str) -> tuple[Claim, ...]:
+    """Return the claims that are judged at a scale: those of the field by the atlas, those of the paper elsewhere."""
+    return FIELD_CLAIMS if scale == ATLAS else CLAIMS
+
+
+def judge_board(board: Board, claims: Sequence[Claim] | None = None, confidence: float = CONFIDENCE) -> ClaimsAtScale:
+    """Judge claims, by default all of its scale, by the results at the board's scale, even if there are none."""
+    asked = claims_at(board.scale.name) if claims is None else claims
+    return _judge_all(board.scale.name, asked, board_evidence(board, _sweeps(asked)), confidence)
+
+
+def judge_store(
+    store: "Store", scale: str | None = None, claims: Sequence[Claim] | None = None, confidence: float = CONFIDENCE
+) -> list[ClaimsAtScale]:
+    """Judge claims, by default all of a scale, by a store's results at one scale, or at each scale that has results.
 
     A sparse scale only checks that everything runs, so its results are judged only if it is named.
     """
@@ -72,11 +104,15 @@ def judge_store(store: "Store", scale: str | None = None, claims: Sequence[Claim
         raise UnknownName("scale", scale, JUDGED_SCALES)
     store.check_exists()
     if scale is not None:
-        return [judge_board(Board.read(store, JUDGED_SCALES[scale]), claims)]
+        return [judge_board(Board.read(store, JUDGED_SCALES[scale]), claims, confidence)]
     board = Board.read(store, demo.SMALL)
-    judged = [each for each in JUDGED_SCALES.values() if not each.sparse]
-    evidence = {each.name: board_evidence(board.at(each), _sweeps(claims)) for each in judged}
-    found = [_judge_all(name, claims, each) for name, each in evidence.items() if each.has_results]
+    asked = {
+        each.name: claims_at(each.name) if claims is None else claims
+        for each in JUDGED_SCALES.values()
+        if not each.sparse
+    }
+    evidence = {name: board_evidence(board.at(JUDGED_SCALES[name]), _sweeps(these)) for name, these in asked.items()}
+    found = [_judge_all(name, asked[name], each, confidence) for name, each in evidence.items() if each.has_results]
     if not found:
         raise OrchError(
             f"{store.location} has no results that the claims ask for, at any of the scales {', '.join(evidence)}:"
@@ -85,8 +121,8 @@ def judge_store(store: "Store", scale: str | None = None, claims: Sequence[Claim
     return found
 
 
-def _judge_all(scale: str, claims: Sequence[Claim], evidence: Evidence) -> ClaimsAtScale:
-    return ClaimsAtScale(scale, tuple(judge(claim, evidence) for claim in claims))
+def _judge_all(scale: str, claims: Sequence[Claim], evidence: Evidence, confidence: float) -> ClaimsAtScale:
+    return ClaimsAtScale(scale, tuple(judge(claim, evidence, confidence) for claim in claims))
 
 
 def _sweeps(claims: Sequence[Claim]) -> set[str]:

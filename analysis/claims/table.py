@@ -3,9 +3,10 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from orch.analysis.claims.judging import ClaimsAtScale
+from orch.analysis.claims.judging import UNDECIDED, ClaimsAtScale
 from orch.analysis.claims.verdict import Judgement
-from orch.analysis.claims.wording import evidence_text
+from orch.analysis.claims.verdict_kind import Verdict
+from orch.analysis.claims.wording import evidence_text, sureness_text
 
 if TYPE_CHECKING:
     from pyarrow import Table
@@ -22,10 +23,21 @@ def claims_table(judged: Iterable[ClaimsAtScale]) -> "Table":
         [
             column("scale", pa.string(), "the scale of the results"),
             column("claim", pa.string(), "the claim's name"),
-            column("verdict", pa.string(), "supported, contradicted or not enough data"),
+            column("verdict", pa.string(), "supported, contradicted or not enough data, by the paper's reading"),
             column("moduli", numbers, "the moduli that the verdict covers"),
             column("sentence", pa.string(), "the claim in words"),
+            column("source", pa.string(), "the publication that states it; empty for the paper that is reproduced"),
             column("evidence", pa.string(), "the numbers, in words"),
+            column("confidence", pa.float64(), "the confidence of the next columns"),
+            column("sure_verdict", pa.string(), "what most seeds say: supported, contradicted or undecided"),
+            column(
+                "least_share", pa.float64(), "share of seeds that agree, in the least sure condition; null if no seeds"
+            ),
+            column("least_share_low", pa.float64(), "lower end of its Wilson interval"),
+            column("least_share_high", pa.float64(), "upper end of that interval"),
+            column("least_seeds", pa.int64(), "seeds of that condition"),
+            column("more_seeds", pa.int64(), "further seeds that would settle an undecided claim; null if not known"),
+            column("sureness", pa.string(), "how sure it is, in words"),
             column("note", pa.string(), "a remark, for example about what the claim does not cover"),
             column("tasks", texts, "the tasks that the claim is about"),
             column("sweeps", texts, "the sweeps whose results the claim needs"),
@@ -53,11 +65,28 @@ def _row(scale: str, judgement: Judgement) -> dict[str, Any]:
         "verdict": str(judgement.verdict),
         "moduli": list(judgement.moduli),
         "sentence": claim.sentence,
+        "source": claim.source,
         "evidence": evidence_text(judgement),
+        **_sureness(judgement),
         "note": claim.note,
         "tasks": list(claim.tasks),
         "sweeps": sorted(claim.sweeps),
         "trial_ids": list(judgement.trial_ids),
+    }
+
+
+def _sureness(judgement: Judgement) -> dict[str, Any]:
+    sureness = judgement.sureness
+    share = sureness.weakest and sureness.weakest.share
+    return {
+        "confidence": sureness.confidence,
+        "sure_verdict": UNDECIDED if sureness.verdict is Verdict.NOT_ENOUGH else str(sureness.verdict),
+        "least_share": share and share.value,
+        "least_share_low": share and share.low,
+        "least_share_high": share and share.high,
+        "least_seeds": share and share.of,
+        "more_seeds": sureness.more_seeds,
+        "sureness": sureness_text(judgement),
     }
 
 

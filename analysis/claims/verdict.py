@@ -1,22 +1,13 @@
 """The judgement of one claim by evidence: what was found about each condition, and the verdict."""
 
-import enum
 from dataclasses import dataclass
 
 from orch.analysis.claims.claim import Claim, ClaimPart
 from orch.analysis.claims.condition import ConditionState, Finding
 from orch.analysis.claims.evidence import Evidence
-
-
-class Verdict(enum.StrEnum):
-    """The answer to whether the evidence supports a claim."""
-
-    SUPPORTED = "supported"
-    """Every condition with results holds, and enough conditions have results."""
-    CONTRADICTED = "contradicted"
-    """A condition is clearly violated."""
-    NOT_ENOUGH = "not enough data"
-    """Necessary results are missing, or a condition neither holds nor is violated."""
+from orch.analysis.claims.sureness import Sureness, assure
+from orch.analysis.claims.verdict_kind import Verdict, over_readings
+from orch.analysis.statistics import CONFIDENCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +50,13 @@ class Judgement:
 
     claim: Claim
     readings: tuple[ClaimReading, ...]
+    sureness: Sureness
+    """What most seeds say, and how sure that is."""
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict over all readings: the paper means one of them, so all must be contradicted to contradict it."""
-        verdicts = {reading.verdict for reading in self.readings}
-        if Verdict.SUPPORTED in verdicts:
-            return Verdict.SUPPORTED
-        return Verdict.CONTRADICTED if verdicts == {Verdict.CONTRADICTED} else Verdict.NOT_ENOUGH
+        """The verdict over all readings, by the best over learning rates and seeds, as in the paper."""
+        return over_readings(reading.verdict for reading in self.readings)
 
     @property
     def deciding_readings(self) -> tuple[ClaimReading, ...]:
@@ -96,8 +86,8 @@ class Judgement:
         return [finding for reading in self.readings for each in reading.parts for finding in each.findings]
 
 
-def judge(claim: Claim, evidence: Evidence) -> Judgement:
-    """Judge a claim by the evidence."""
+def judge(claim: Claim, evidence: Evidence, confidence: float = CONFIDENCE) -> Judgement:
+    """Judge a claim by the evidence, and determine with how much confidence most seeds agree."""
     readings = []
     for name in claim.readings:
         parts = (
@@ -108,4 +98,5 @@ def judge(claim: Claim, evidence: Evidence) -> Judgement:
     # Without results, and by published numbers, the findings are the same by every reading.
     if all(reading.parts == readings[0].parts for reading in readings):
         readings = [ClaimReading("", readings[0].parts)]
-    return Judgement(claim, tuple(readings))
+    sureness = assure(claim, evidence, tuple(each.name for each in readings), confidence)
+    return Judgement(claim, tuple(readings), sureness)

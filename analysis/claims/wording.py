@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from orch.analysis.claims.condition import ConditionState, Finding
-from orch.analysis.claims.verdict import ClaimReading, Judgement, PartFindings, Verdict
+from orch.analysis.claims.verdict import ClaimReading, Judgement, PartFindings
+from orch.analysis.claims.verdict_kind import Verdict
 from orch.core.counted import counted
 
 MOST_LISTED = 4
@@ -13,13 +14,41 @@ MOST_NAMED = 3
 
 
 def verdict_text(judgement: Judgement) -> str:
-    """Return the verdict with the moduli that it covers, such as `supported for m = 2, 3`."""
+    """Return the verdict with the moduli that it covers, such as `supported for m = 2, 3`.
+
+    Claims of the field are not about moduli.
+    """
     if judgement.verdict is Verdict.NOT_ENOUGH:
+        return str(judgement.verdict)
+    if judgement.claim.source:
         return str(judgement.verdict)
     text = f"{judgement.verdict} for m = {', '.join(map(str, judgement.moduli))}"
     if len(judgement.deciding_readings) < len(judgement.readings):
         text += f", with the state {' or '.join(reading.name for reading in judgement.deciding_readings)}"
     return text
+
+
+def sureness_text(judgement: Judgement) -> str:
+    """Return what most seeds say and how sure that is; empty if there is nothing that further seeds could settle."""
+    sureness = judgement.sureness
+    weakest, more = sureness.weakest, sureness.more_seeds
+    if weakest is None or weakest.share is None:
+        return ""
+    share = weakest.share
+    seeds = (
+        f"{share.num} of {counted(share.of, 'seed')} ({share.low:.2f}–{share.high:.2f}) for {weakest.condition.label}"
+    )
+    if sureness.verdict is not Verdict.NOT_ENOUGH:
+        says = "agree" if sureness.verdict is judgement.verdict else f"say {sureness.verdict}"
+        return f"sure ({sureness.confidence:.0%}): most seeds {says}, at the least {seeds}"
+    if not sureness.settling:
+        return ""
+    if more is None:
+        return f"not sure: {seeds}, too close to half to say how many more would settle it"
+    num_conditions = len(sureness.settling)
+    each = f" in each of {num_conditions} conditions" if num_conditions > 1 else ""
+    turns = "" if sureness.leaning is judgement.verdict else f" as {sureness.leaning}"
+    return f"not sure: {seeds}; {counted(more, 'more seed')}{each} would settle it{turns}"
 
 
 def evidence_text(judgement: Judgement) -> str:

@@ -4,6 +4,7 @@ The planes are those that the readout weighs most. A model that adds modulo m tu
 for the input 1, its harmonic, and by that many times as much for every other input.
 """
 
+import functools
 import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -99,7 +100,7 @@ def _drawings(board: Board, sweep: str) -> Iterator[Drawing]:
     rotations = read_rotations(weights, task.modulus, f"the file of weights of trial {row['trial_id']}")
     title = TITLE.format(task=task.title_of(task.modulus))
     text = caption(rotations, row["trial_id"], measured(row, "ood_accuracy"))
-    yield Drawing(sweep, title, text, sweep, draw(rotations, title))
+    yield Drawing(sweep, title, text, sweep, functools.partial(draw, rotations, title))
 
 
 FIGURE = ReportFigure(drawings=_drawings, sweeps=frozenset({"angles"}))

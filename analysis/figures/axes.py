@@ -21,26 +21,48 @@ _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 def accuracy_axis(axes: "Axes", lines: Iterable[Line]) -> None:
     """Set up a vertical axis of normalised accuracy, with a dashed line at chance and room for lines below it."""
-    lowest = min(line.low.min() for line in lines)
-    axes.set_ylim(min(-0.14, lowest - 0.06), 1.16)
+    axes.set_ylim(*accuracy_limits(lines))
     axes.set_yticks([0, 0.5, 1], ["0", "0.5", "1"])
     axes.axhline(0, color=SOFT, linewidth=0.6, linestyle=(0, (4, 3)), zorder=0)
     for level in (0.5, 1):
         axes.axhline(level, color=FAINT, linewidth=0.5, zorder=0)
 
 
+def accuracy_limits(lines: Iterable[Line]) -> tuple[float, float]:
+    """Return the ends of an axis of accuracies, with room for lines below chance."""
+    return min(-0.14, min(float(line.low.min()) for line in lines) - 0.06), 1.16
+
+
 def loss_axis(axes: "Axes", least: float, most: float) -> None:
     """Set up a vertical, logarithmic axis of losses."""
     from matplotlib.ticker import NullLocator
 
-    low, high = math.floor(math.log10(max(least, 1e-6))), math.log10(min(max(most, 1e-5), 1e2))
-    powers = range(low, math.floor(high) + 1)
-    shown = [power for power in powers if power % 2 == 0 or len(powers) < 4]
+    ticks = loss_ticks(least, most)
     axes.set_yscale("log")
-    axes.set_ylim(10.0**low, 2 * 10**high)
-    axes.set_yticks([10.0**power for power in shown], [f"10{str(power).translate(_RAISED)}" for power in shown])
+    axes.set_ylim(*loss_limits(least, most))
+    axes.set_yticks([*ticks], [*ticks.values()])
     axes.yaxis.set_minor_locator(NullLocator())
     axes.grid(axis="y", color=FAINT, linewidth=0.5)
+
+
+def loss_limits(least: float, most: float) -> tuple[float, float]:
+    """Return the ends of an axis of losses."""
+    return 10.0 ** _lowest_power(least), 2 * min(max(most, 1e-5), 1e2)
+
+
+def loss_ticks(least: float, most: float) -> dict[float, str]:
+    """Return powers of ten within an axis of losses, with their labels.
+
+    >>> loss_ticks(0.002, 3.0)
+    {0.01: '10⁻²', 1.0: '10⁰'}
+    """
+    powers = range(_lowest_power(least), math.floor(math.log10(min(max(most, 1e-5), 1e2))) + 1)
+    shown = [power for power in powers if power % 2 == 0 or len(powers) < 4]
+    return {10.0**power: f"10{str(power).translate(_RAISED)}" for power in shown}
+
+
+def _lowest_power(least: float) -> int:
+    return math.floor(math.log10(max(least, 1e-6)))
 
 
 def logarithmic_axis(axes: "Axes", limits: tuple[float, float], ticks: Mapping[float, str]) -> None:
@@ -55,8 +77,12 @@ def logarithmic_axis(axes: "Axes", limits: tuple[float, float], ticks: Mapping[f
     axes.xaxis.set_minor_locator(NullLocator())
 
 
-def labels_that_fit(ticks: Mapping[float, str], limits: tuple[float, float], width: float) -> set[float]:
+def labels_that_fit(
+    ticks: Mapping[float, str], limits: tuple[float, float], width: float, letter: float = _LETTER
+) -> set[float]:
     """Return the ticks of a logarithmic axis that have room for a label: the last, the first, then what fits between.
+
+    The width of the axis and that of a letter are in the same unit, by default inches.
 
     >>> ticks = {length: str(length) for length in (10, 20, 50, 100, 200, 500)}
     >>> sorted(labels_that_fit(ticks, (5, 1000), 4.0)), sorted(labels_that_fit(ticks, (5, 1000), 1.2))
@@ -66,7 +92,7 @@ def labels_that_fit(ticks: Mapping[float, str], limits: tuple[float, float], wid
     places = list(ticks)
     spans: dict[float, tuple[float, float]] = {}
     for place in [*places[-1:], *places[:1], *places[1:-1]]:
-        middle, half = inches * math.log(place / limits[0]), _LETTER * (len(ticks[place]) + 1) / 2
+        middle, half = inches * math.log(place / limits[0]), letter * (len(ticks[place]) + 1) / 2
         if all(middle + half <= low or middle - half >= high for low, high in spans.values()):
             spans[place] = middle - half, middle + half
     return set(spans)
@@ -86,15 +112,32 @@ def add_lines(axes: "Axes", lines: Sequence[Line], every: int = 1, band: bool = 
 
     Where lines coincide their markers take turns, so that none hides another and none is moved.
     """
+    for line, colour in shared_bands(lines) if band else ():
+        filled: dict[str, Any] = {"color": colour, "alpha": 0.16, "linewidth": 0}
+        axes.fill_between(line.x, line.low, line.high, **filled)
     for position, line in enumerate(lines):
-        if band and (line.high > line.low).any():
-            filled: dict[str, Any] = {"color": line.look.colour, "alpha": 0.16, "linewidth": 0}
-            axes.fill_between(line.x, line.low, line.high, **filled)
-        if every > 1:
-            marked: Any = (position * every // len(lines), every)
-        else:
-            marked = [place for place in range(len(line.x)) if _has_turn(position, lines, place)]
-        axes.plot(line.x, line.mean, markevery=marked, **line.look.line_settings)
+        axes.plot(line.x, line.mean, markevery=marked_places(position, lines, every), **line.look.line_settings)
+
+
+def shared_bands(lines: Sequence[Line]) -> list[tuple[Line, str]]:
+    """Return a line for each band of a panel, with the colour of the band.
+
+    A band that several lines share is drawn once, in grey: on top of each other they would look like a darker, surer
+    one.
+    """
+    bands: dict[bytes, list[Line]] = {}
+    for line in lines:
+        if (line.high > line.low).any():
+            bands.setdefault(np.stack([line.x, line.low, line.high]).tobytes(), []).append(line)
+    return [(same[0], same[0].look.colour if len(same) == 1 else SOFT) for same in bands.values()]
+
+
+def marked_places(position: int, lines: Sequence[Line], every: int = 1) -> list[int]:
+    """Return the points of a line that have a marker: one in `every`, or those where the line has its turn."""
+    num_points = len(lines[position].x)
+    if every > 1:
+        return list(range(position * every // len(lines), num_points, every))
+    return [place for place in range(num_points) if _has_turn(position, lines, place)]
 
 
 def _has_turn(position: int, lines: Sequence[Line], place: int) -> bool:

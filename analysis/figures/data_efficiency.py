@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from orch.analysis.board import Board
-from orch.analysis.figures.axes import accuracy_axis, add_lines, logarithmic_axis, short
+from orch.analysis.figures.axes import short
 from orch.analysis.figures.figure import Drawing, ReportFigure
 from orch.analysis.figures.line import Line, make_line
+from orch.analysis.figures.line_sheet import LineSheet, SheetRow, legend_of
 from orch.analysis.figures.plotted_cell import PlottedCell, cells_to_plot
-from orch.analysis.figures.sheet import in_parts, legend_of, make_sheet
-from orch.analysis.figures.style import styled
+from orch.analysis.figures.sheet import draw_sheet, in_parts, sheet_drawing
 from orch.sweeps.measured import measured
 from orch.tasks import Task
 
@@ -42,24 +42,35 @@ def lines(cells: Iterable[PlottedCell]) -> list[Line]:
     return found
 
 
-@styled()
-def draw(lines: Sequence[Line], title: str) -> "Figure":
-    """Draw a column for each modulus, and for each task a row, or several if there are many models."""
+def sheet_of(lines: Sequence[Line], title: str) -> LineSheet:
+    """Lay out a column for each modulus, and for each task a row, or several if there are many models."""
     tasks = {line.task.name: line.task.title_of() for line in lines}
-    parts = in_parts(lines)
-    rows = [(task, part) for part in parts for task in tasks]
-    legends = [legend_of(part) if task == next(iter(tasks)) else {} for task, part in rows]
-    columns = sorted({line.task.modulus for line in lines})
-    sheet = make_sheet(title, "Training examples", [f"m = {modulus}" for modulus in columns], legends)
+    moduli = sorted({line.task.modulus for line in lines})
     sizes = sorted({size for line in lines for size in line.x})
-    ticks = {size: short(size) for size in sizes}
-    for (task, part), panels in zip(rows, sheet.panels, strict=True):
-        panels[0].set_ylabel(f"{tasks[task]}\naccuracy")
-        for modulus, axes in zip(columns, panels, strict=True):
-            logarithmic_axis(axes, (0.6 * sizes[0], 1.6 * sizes[-1]), ticks)
-            accuracy_axis(axes, lines)
-            add_lines(axes, [line for line in part if (line.task.name, line.task.modulus) == (task, modulus)])
-    return sheet.figure
+    rows = [
+        SheetRow(
+            label=title_of_task,
+            panels=[
+                [line for line in part if (line.task.name, line.task.modulus) == (task, modulus)] for modulus in moduli
+            ],
+            legend=legend_of(part) if task == next(iter(tasks)) else {},
+        )
+        for part in in_parts(lines)
+        for task, title_of_task in tasks.items()
+    ]
+    return LineSheet(
+        title=title,
+        x_label="Training examples",
+        columns=[f"m = {modulus}" for modulus in moduli],
+        rows=rows,
+        limits=(0.6 * sizes[0], 1.6 * sizes[-1]),
+        ticks={size: short(size) for size in sizes},
+    )
+
+
+def draw(lines: Sequence[Line], title: str) -> "Figure":
+    """Draw the lines of all tasks for print."""
+    return draw_sheet(sheet_of(lines, title))
 
 
 def _drawings(board: Board, sweep: str) -> Iterator[Drawing]:
@@ -67,7 +78,7 @@ def _drawings(board: Board, sweep: str) -> Iterator[Drawing]:
     trial = cells[0].trial
     title = TITLE.format(length=trial.test_length)
     caption = CAPTION.format(length=trial.test_length, trained=trial.max_inputs)
-    yield Drawing(sweep, title, caption, sweep, draw(lines(cells), title))
+    yield sheet_drawing(sweep, sheet_of(lines(cells), title), caption, sweep)
 
 
 FIGURE = ReportFigure(drawings=_drawings, sweeps=frozenset({"data-efficiency"}))

@@ -1,5 +1,6 @@
 """Figure: the largest state machine that a bilinear model tracks, by the number of its factors."""
 
+import functools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -105,9 +106,9 @@ def _order(factors: str) -> float:
 def _drawings(board: Board, sweep: str) -> Iterator[Drawing]:
     comparisons = comparisons_of(board, "factors", OOD)
     sizes = sorted({each.published.key.modulus for each in comparisons})
-    figure = draw(our_reaches(comparisons), published_reaches(), sizes, TITLE)
+    source = functools.partial(draw, our_reaches(comparisons), published_reaches(), sizes, TITLE)
     caption = CAPTION.format(tracked=LEARNED, length=TABLES["factors"].test_length, scale=board.scale.name)
-    yield Drawing(sweep, TITLE, caption, sweep, figure)
+    yield Drawing(sweep, TITLE, caption, sweep, source)
 
 
 FIGURE = ReportFigure(drawings=_drawings, sweeps=frozenset({"factors"}))

@@ -26,7 +26,18 @@ class Drawing:
     title: str
     caption: str
     sweep: str
-    figure: "Figure"
+    source: "Figure | Callable[[], Figure]"
+    """The figure for print, or a function that draws it."""
+    on_page: Callable[[], str] | None = None
+    """Writes the figure as HTML that adapts to the width of a page; None to show the figure for print.
+
+    An empty text leaves the figure out, where a table of the page has the same numbers on the same colours.
+    """
+
+    @property
+    def figure(self) -> "Figure":
+        """The figure for print."""
+        return self.source() if callable(self.source) else self.source
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -3,16 +3,17 @@
 Each tile shows our accuracy, with the published one at its right end. Sizes are inches on paper.
 """
 
+import functools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from orch.analysis.aggregate import CellStatus
 from orch.analysis.board import Board
 from orch.analysis.comparison import Comparison
 from orch.analysis.figures.figure import Drawing, ReportFigure, comparisons_of
 from orch.analysis.figures.shade import digits, shade, text_on
 from orch.analysis.figures.style import FAINT, SOFT, styled, titled_figure
+from orch.analysis.figures.tile_table import render_tiles
+from orch.analysis.figures.tiles import FAMILIES, Tile, tiles
 from orch.analysis.published import OOD, TABLES
 from orch.sweeps.selection import LEARNED
 from orch.tasks import REGISTRY
@@ -24,32 +25,10 @@ if TYPE_CHECKING:
 TITLE = "Which model learns what: accuracy at {length} inputs after training on 2 to 10"
 CAPTION = (
     "Accuracy at {length} inputs after training on 2 to 10 (0 is chance, 1 is perfect), the best over learning rates"
-    " and seeds: ours at {scale} scale in bold, the published number at the right of the tile on its own colour. A tile"
+    " and seeds: ours at {scale} scale in bold, the published number beside or beneath it on its own colour. A tile"
     " of two colours is a difference. Mamba and the transformer are the best of their numbers of layers, as far as"
-    " there are results. Hatched: no results yet. *: below {learned}, and some trials are unfinished."
+    " there are results. Hatched or a dash: no results yet. *: below {learned}, and some trials are unfinished."
 )
-
-MODULI = (2, 3, 5)
-"""Small moduli are enough to see the hierarchy; the heat map shows every modulus of the scale."""
-
-_FAMILIES: dict[str, dict[str, tuple[str, str | None]]] = {
-    "more expressive  →": {
-        "Blocks of 1": ("block_diagonal", "1"),
-        "Rotation": ("rotation", ""),
-        "Blocks of 2": ("block_diagonal", "2"),
-        "Blocks of 8": ("block_diagonal", "8"),
-        "Blocks of 64": ("block_diagonal", "64"),
-        "Factored": ("factored", ""),
-        "Bilinear": ("bilinear", ""),
-    },
-    "others": {
-        "RNN": ("rnn", ""),
-        "LSTM": ("lstm", ""),
-        "Mamba": ("mamba", None),
-        "Transformer": ("transformer", None),
-    },
-}
-"""Rows by family: each has a model and a variant, or None for the best of its variants."""
 
 _OURS, _PUBLISHED, _TALL = 0.43, 0.3, 0.25
 """Widths of the two parts of a tile, and its height."""
@@ -58,36 +37,6 @@ _LEFT, _TOP, _RIGHT, _ABOVE_KEY, _BOTTOM = 1.1, 0.8, 0.08, 0.16, 0.12
 _KEY_WIDTH = 6.85
 _EDGE = "#b9c9dc"
 _BLANK: dict[str, Any] = {"facecolor": "white", "edgecolor": FAINT, "hatch": "/////", "linewidth": 0}
-
-
-@dataclass(frozen=True, slots=True)
-class Tile:
-    """Our accuracy and the published one for a row, a task and a modulus."""
-
-    ours: float | None
-    published: float
-    conclusive: bool
-    """Whether all trials are finished or one has learned the task, so that more trials would not change the tile."""
-
-
-def tiles(comparisons: Iterable[Comparison]) -> dict[tuple[str, str, int], Tile]:
-    """Return the tiles of one table and split by row, task and modulus. A row shows the best variant with results."""
-    row_of = {model: row for rows in _FAMILIES.values() for row, model in rows.items()}
-    groups: dict[tuple[str, str, int], list[Comparison]] = {}
-    for each in comparisons:
-        key = each.published.key
-        row = row_of.get((key.model, key.variant)) or row_of.get((key.model, None))
-        if row is not None and key.modulus in MODULI:
-            groups.setdefault((row, key.task, key.modulus), []).append(each)
-    return {place: _tile(group) for place, group in groups.items()}
-
-
-def _tile(group: list[Comparison]) -> Tile:
-    known = [each for each in group if each.ours is not None]
-    ours = max((each.ours for each in known if each.ours is not None), default=None)
-    finished = all(each.summary.status is CellStatus.COMPLETE for each in group)
-    learned = ours is not None and ours >= LEARNED
-    return Tile(ours, max(each.published.accuracy for each in known or group), finished or learned)
 
 
 @styled()
@@ -123,7 +72,7 @@ def _places(columns: list[tuple[str, int]]) -> tuple[dict[tuple[str, int], float
 def _tops() -> Iterator[tuple[str, float]]:
     """Yield each row with the place where its tiles begin."""
     top = _TOP
-    for rows in _FAMILIES.values():
+    for rows in FAMILIES.values():
         for row in rows:
             yield row, top
             top += _TALL + _BETWEEN
@@ -140,7 +89,7 @@ def _add_names(axes: "Axes", lefts: dict[tuple[str, int], float], tops: dict[str
     for task, middles in tasks.items():
         middle = (middles[0] + middles[-1]) / 2
         axes.text(middle, _TOP - 0.24, REGISTRY[task].title_of(), ha="center", va="bottom", fontweight="bold")
-    for beside, rows in _FAMILIES.items():
+    for beside, rows in FAMILIES.items():
         for row in rows:
             axes.text(_LEFT - 0.1, tops[row] + _TALL / 2, row, ha="right", va="center_baseline")
         middle = (min(tops[row] for row in rows) + max(tops[row] for row in rows) + _TALL) / 2
@@ -208,7 +157,9 @@ def _drawings(board: Board, sweep: str) -> Iterator[Drawing]:
     length = TABLES["main"].test_length
     title = TITLE.format(length=length)
     caption = CAPTION.format(length=length, scale=board.scale.name, learned=LEARNED)
-    yield Drawing("hierarchy", title, caption, sweep, draw(comparisons_of(board, "main", OOD), title, board.scale.name))
+    compared = comparisons_of(board, "main", OOD)
+    source = functools.partial(draw, compared, title, board.scale.name)
+    yield Drawing("hierarchy", title, caption, sweep, source, functools.partial(render_tiles, compared))
 
 
 FIGURE = ReportFigure(drawings=_drawings, sweeps=frozenset({"main"}), place=1)

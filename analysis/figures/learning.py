@@ -8,12 +8,12 @@ import numpy as np
 
 from orch.analysis.aggregate import where_chosen
 from orch.analysis.board import Board
-from orch.analysis.figures.axes import accuracy_axis, add_lines, logarithmic_axis, loss_axis, short
+from orch.analysis.figures.axes import short
 from orch.analysis.figures.figure import Drawing, NothingToDraw, ReportFigure
 from orch.analysis.figures.line import Array, Line, lines_by_task, make_line
+from orch.analysis.figures.line_sheet import LineSheet, Metric, SheetRow, by_heading, legend_of
 from orch.analysis.figures.plotted_cell import PlottedCell, cells_to_plot
-from orch.analysis.figures.sheet import column_names, families, legend_of, make_sheet, row_label, task_title
-from orch.analysis.figures.style import styled
+from orch.analysis.figures.sheet import column_names, draw_sheet, families, row_label, sheet_drawing, task_title
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 COLUMNS = ("trial_id", "step", "validation_loss", "validation_accuracy")
 """Columns needed from the table of curves."""
 
-_MOST_POINTS = 60
+_MOST_POINTS = 40
 """Most points of a line; readers could not distinguish more."""
 _MARKER_EVERY = 20
 _LEAST_LOSS = 1e-8
@@ -92,30 +92,35 @@ def _at(wanted: Array, steps: Array, values: Array) -> Array:
     return values[np.maximum(np.searchsorted(steps, wanted, side="right") - 1, 0)]
 
 
-@styled()
-def draw(losses: Sequence[Line], accuracies: Sequence[Line], title: str) -> "Figure":
-    """Draw one task: for each family of models a row of losses and a row of accuracies."""
+def sheet_of(losses: Sequence[Line], accuracies: Sequence[Line], title: str) -> LineSheet:
+    """Lay out one task: for each family of models a row of losses and a row of accuracies."""
+    by_family, columns = families(losses), column_names(losses)
     rows = []
-    by_family = families(losses)
     for (family, loss), (_, accuracy) in zip(by_family, families(accuracies), strict=True):
-        rows += [(row_label(family, "loss", len(by_family)), loss, legend_of(loss)), ("\naccuracy", accuracy, {})]
-    columns = column_names(losses)
-    sheet = make_sheet(title, "Training step", columns, [legend for *_, legend in rows], height=1.15)
+        label = row_label(family, len(by_family))
+        legend = legend_of(loss)
+        rows += [
+            SheetRow(label=label, panels=by_heading(loss, columns), legend=legend, metric=Metric.LOSS),
+            SheetRow(label="", panels=by_heading(accuracy, columns), legend={}),
+        ]
     first, last = min(line.x[0] for line in losses), max(line.x[-1] for line in losses)
     powers = [power for power in range(8) if first <= 10**power <= last]
-    ticks = {10.0**power: short(10**power) for power in powers[:: 1 if len(powers) < 3 else 2]}
-    least, most = min(line.mean.min() for line in losses), max(line.mean.max() for line in losses)
-    for number, ((name, row, _), panels) in enumerate(zip(rows, sheet.panels, strict=True)):
-        panels[0].set_ylabel(name)
-        for heading, axes in zip(columns, panels, strict=True):
-            logarithmic_axis(axes, (0.8 * first, 1.25 * last), ticks)
-            shown = [line for line in row if line.task.heading == heading]
-            if number % 2:
-                accuracy_axis(axes, accuracies)
-            else:
-                loss_axis(axes, least, most)
-            add_lines(axes, shown, every=_MARKER_EVERY, band=False)
-    return sheet.figure
+    return LineSheet(
+        title=title,
+        x_label="Training step",
+        columns=columns,
+        rows=rows,
+        limits=(0.8 * first, 1.25 * last),
+        ticks={10.0**power: short(10**power) for power in powers[:: 1 if len(powers) < 3 else 2]},
+        marker_every=_MARKER_EVERY,
+        bands=False,
+        height=1.15,
+    )
+
+
+def draw(losses: Sequence[Line], accuracies: Sequence[Line], title: str) -> "Figure":
+    """Draw one task for print."""
+    return draw_sheet(sheet_of(losses, accuracies, title))
 
 
 def _drawings(board: Board, sweep: str) -> Iterator[Drawing]:
@@ -129,13 +134,14 @@ def _drawings(board: Board, sweep: str) -> Iterator[Drawing]:
     for task in losses:
         title = task_title(TITLE, losses[task], sweep)
         caption = CAPTION.format(chosen=where_chosen(cell.chosen_at for cell in cells if cell.task.name == task))
-        yield Drawing(f"learning-{sweep}-{task}", title, caption, sweep, draw(losses[task], accuracies[task], title))
+        sheet = sheet_of(losses[task], accuracies[task], title)
+        yield sheet_drawing(f"learning-{sweep}-{task}", sheet, caption, sweep)
 
 
 FIGURE = ReportFigure(
     drawings=_drawings,
     except_sweeps=frozenset(
-        {"additive", "angles", "data-efficiency", "dihedral", "factors", "frozen-parity", "param-matched"}
+        {"additive", "angles", "atlas", "data-efficiency", "dihedral", "factors", "frozen-parity", "param-matched"}
     ),
     place=4,
 )

@@ -5,12 +5,11 @@ from typing import TYPE_CHECKING
 
 from orch.analysis.aggregate import where_chosen
 from orch.analysis.board import Board
-from orch.analysis.figures.axes import accuracy_axis, add_lines, logarithmic_axis
 from orch.analysis.figures.figure import Drawing, NothingToDraw, ReportFigure
 from orch.analysis.figures.line import Line, lines_by_task, make_line
+from orch.analysis.figures.line_sheet import LineSheet, Metric, SheetRow, by_heading, legend_of
 from orch.analysis.figures.plotted_cell import PlottedCell, cells_to_plot
-from orch.analysis.figures.sheet import column_names, families, legend_of, make_sheet, row_label, task_title
-from orch.analysis.figures.style import FAINT, styled
+from orch.analysis.figures.sheet import column_names, draw_sheet, families, row_label, sheet_drawing, task_title
 from orch.sweeps.measured import accuracies_by_length
 
 if TYPE_CHECKING:
@@ -36,22 +35,34 @@ def lines(cells: Iterable[PlottedCell]) -> list[Line]:
     return found
 
 
-@styled()
-def draw(lines: Sequence[Line], title: str, longest_trained: int = 10) -> "Figure":
-    """Draw the lines of one task."""
-    rows = families(lines)
-    columns = column_names(lines)
-    sheet = make_sheet(title, "Number of inputs", columns, [legend_of(row) for _, row in rows])
+def sheet_of(
+    lines: Sequence[Line], title: str, longest_trained: int = 10, metric: Metric = Metric.ACCURACY
+) -> LineSheet:
+    """Lay out the lines of one task: a row for each family of models."""
+    rows, columns = families(lines), column_names(lines)
     tested = sorted({length for each in lines for length in each.x})
-    ticks = {length: f"{length:.0f}" for length in tested}
-    for (family, row), panels in zip(rows, sheet.panels, strict=True):
-        panels[0].set_ylabel(row_label(family, "accuracy", len(rows)))
-        for heading, axes in zip(columns, panels, strict=True):
-            logarithmic_axis(axes, (0.65 * tested[0], 1.6 * tested[-1]), ticks)
-            accuracy_axis(axes, lines)
-            axes.axvspan(0.1, longest_trained, color=FAINT, alpha=0.6, linewidth=0, zorder=0)
-            add_lines(axes, [each for each in row if each.task.heading == heading])
-    return sheet.figure
+    return LineSheet(
+        title=title,
+        x_label="Number of inputs",
+        columns=columns,
+        rows=[
+            SheetRow(
+                label=row_label(family, len(rows)),
+                panels=by_heading(row, columns),
+                legend=legend_of(row),
+                metric=metric,
+            )
+            for family, row in rows
+        ],
+        limits=(0.65 * tested[0], 1.6 * tested[-1]),
+        ticks={length: f"{length:.0f}" for length in tested},
+        shaded_to=longest_trained,
+    )
+
+
+def draw(lines: Sequence[Line], title: str, longest_trained: int = 10) -> "Figure":
+    """Draw the lines of one task for print."""
+    return draw_sheet(sheet_of(lines, title, longest_trained))
 
 
 def _drawings(board: Board, sweep: str) -> Iterator[Drawing]:
@@ -63,11 +74,11 @@ def _drawings(board: Board, sweep: str) -> Iterator[Drawing]:
         trained = max(cell.trial.max_inputs for cell in cells if cell.task.name == task)
         title = task_title(TITLE, shown, sweep)
         caption = CAPTION.format(chosen=where_chosen(cell.chosen_at for cell in cells if cell.task.name == task))
-        yield Drawing(f"lengths-{sweep}-{task}", title, caption, sweep, draw(shown, title, trained))
+        yield sheet_drawing(f"lengths-{sweep}-{task}", sheet_of(shown, title, trained), caption, sweep)
 
 
 FIGURE = ReportFigure(
     drawings=_drawings,
-    except_sweeps=frozenset({"additive", "angles", "data-efficiency", "factors", "frozen-parity"}),
+    except_sweeps=frozenset({"additive", "angles", "atlas", "data-efficiency", "factors", "frozen-parity"}),
     place=3,
 )

@@ -27,12 +27,15 @@ _REFERENCES = re.compile(r'\bid="|url\(#|href="#')
 
 
 @styled()
-def to_bytes(figure: "Figure", kind: str) -> bytes:
-    """Return the bytes of a figure as a file of a kind: `pdf`, `png` or `svg`."""
+def to_bytes(figure: "Figure", kind: str, background: str = "auto") -> bytes:
+    """Return the bytes of a figure as a file of a kind: `pdf`, `png` or `svg`.
+
+    The background is the figure's own by default, and `none` lets a page show through.
+    """
     if kind not in _METADATA:
         raise UnknownName("kind of figure file", kind, _METADATA)
     written = io.BytesIO()
-    figure.savefig(written, format=kind, metadata=_METADATA[kind])
+    figure.savefig(written, format=kind, metadata=_METADATA[kind], facecolor=background)
     return written.getvalue()
 
 
@@ -44,6 +47,6 @@ def save(figure: "Figure", path: str | Path) -> None:
 
 def svg_element(figure: "Figure", name: str, title: str) -> str:
     """Return a figure as an element of a page; `name` makes its ids differ from those of other figures."""
-    text = to_bytes(figure, "svg").decode()
+    text = to_bytes(figure, "svg", background="none").decode()
     element = _REFERENCES.sub(lambda match: f"{match[0]}{name}-", text[text.index("<svg") :])
     return element.replace("<svg", f'<svg role="img" aria-label="{escape(title)}"', 1)

@@ -3,13 +3,18 @@
 Sizes are inches on paper.
 """
 
+import functools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from orch.analysis.figures.axes import accuracy_axis, add_lines, logarithmic_axis, loss_axis
+from orch.analysis.figures.figure import Drawing
 from orch.analysis.figures.line import Line
-from orch.analysis.figures.style import titled_figure
+from orch.analysis.figures.line_sheet import LineSheet, Metric
+from orch.analysis.figures.panels import render_panels
+from orch.analysis.figures.style import FAINT, styled, titled_figure
 from orch.models import ModelConfig
 from orch.models.look import Look
 
@@ -50,9 +55,9 @@ def families(lines: Iterable[Line]) -> list[tuple[str, list[Line]]]:
     return [(family, part) for family, members in ordered for part in in_parts(members)]
 
 
-def row_label(family: str, metric: str, num_rows: int) -> str:
-    """Return the label of a row's vertical axis. The only row of a sheet needs no family to tell it from others."""
-    return metric if num_rows == 1 else f"{family}\n{metric}"
+def row_label(family: str, num_families: int) -> str:
+    """Return the label of a row. The only family of a sheet needs no name to tell it from others."""
+    return family if num_families > 1 else ""
 
 
 def in_parts(lines: Sequence[Line]) -> list[list[Line]]:
@@ -74,9 +79,23 @@ def task_title(title: str, lines: Sequence[Line], sweep: str) -> str:
     return f"{task.title_of()}: {title}" + ("" if sweep in ("main", task.name) else f" ({sweep})")
 
 
-def legend_of(lines: Iterable[Line]) -> dict[str, Look]:
-    """Return the look of each line by its label."""
-    return {line.label: line.look for line in lines}
+@styled()
+def draw_sheet(lines: LineSheet) -> "Figure":
+    """Draw a sheet of lines for print."""
+    legends, labelled = [row.legend for row in lines.rows], any(row.label for row in lines.rows)
+    sheet = make_sheet(lines.title, lines.x_label, lines.columns, legends, lines.height)
+    for row, panels in zip(lines.rows, sheet.panels, strict=True):
+        panels[0].set_ylabel(f"{row.label}\n{row.metric}" if labelled else row.metric)
+        for shown, axes in zip(row.panels, panels, strict=True):
+            logarithmic_axis(axes, lines.limits, lines.ticks)
+            if row.metric is Metric.LOSS:
+                loss_axis(axes, *lines.loss_range)
+            else:
+                accuracy_axis(axes, lines.lines(row.metric))
+            if lines.shaded_to is not None:
+                axes.axvspan(0.1, lines.shaded_to, color=FAINT, alpha=0.6, linewidth=0, zorder=0)
+            add_lines(axes, shown, every=lines.marker_every, band=lines.bands)
+    return sheet.figure
 
 
 def make_sheet(
@@ -106,6 +125,12 @@ def make_sheet(
     for axes, name in zip(panels[0], columns, strict=True):
         axes.set_title(name, pad=4)
     return Sheet(figure, panels)
+
+
+def sheet_drawing(name: str, lines: LineSheet, caption: str, sweep: str) -> Drawing:
+    """Return a sheet of lines as a figure of the report, drawn when it is asked for."""
+    on_page = functools.partial(render_panels, lines, name)
+    return Drawing(name, lines.title, caption, sweep, functools.partial(draw_sheet, lines), on_page)
 
 
 def _add_legend(figure: "Figure", legend: Mapping[str, Look], left: float, top: float) -> None:

@@ -33,6 +33,7 @@ _SETTINGS: dict[str, Any] = {
     "text.color": INK,
     "axes.labelcolor": INK,
     "axes.edgecolor": SOFT,
+    "axes.facecolor": "none",  # the figure's own background shows, or that of a page
     "axes.linewidth": 0.6,
     "axes.spines.top": False,
     "axes.spines.right": False,

@@ -11,10 +11,10 @@ from typing import Any
 
 from orch.analysis.agreement import agreement
 from orch.analysis.board import Board, BoardCell
-from orch.analysis.claims import CLAIMS, DEMO, ClaimsAtScale, judge_board
+from orch.analysis.claims import ATLAS, CLAIMS, DEMO, ClaimsAtScale, judge_board
 from orch.analysis.comparison import Comparison, compare
 from orch.analysis.differing_settings import describe_settings, differing_settings
-from orch.analysis.published import OOD, tables_of
+from orch.analysis.published import OOD, SWEEPS_IN_ORDER, tables_of
 from orch.analysis.report.recorded import RecordedSweep, recorded_sweeps
 from orch.core.counted import counted
 from orch.core.settings import to_dict
@@ -23,7 +23,7 @@ from orch.store import Store
 from orch.store.bundled import BUNDLED
 from orch.sweeps.catalogue import BUILT_IN, Catalogue, resolve
 from orch.sweeps.cell import Cell
-from orch.sweeps.experiments import demo
+from orch.sweeps.experiments import atlas, demo
 from orch.sweeps.protocols import DECIDED, options_of
 from orch.sweeps.recipe import RECIPE
 from orch.sweeps.registry import ALL, SWEEPS
@@ -195,7 +195,8 @@ def collect(
     store.check_exists()
     board = Board.read(store, find_scale(scale or most_common_scale(store)), catalogue)
     recorded = [] if sweeps else recorded_sweeps(store, board.failed, scale)
-    names = resolve(sweeps, catalogue) if sweeps else _sweeps_of_store(store, board, alone=not recorded)
+    chosen = resolve(sweeps, catalogue) if sweeps else _sweeps_of_store(store, board, alone=not recorded)
+    names = sorted(chosen, key=_place)
     found = [sweep_result(name, board) for name in names]
     trial_ids = {trial_id for sweep in found for each in sweep.cells for trial_id in each.joined.cell.trial_ids}
     trial_ids |= {trial_id for each in recorded for trial_id in each.trial_ids}
@@ -227,12 +228,13 @@ def _not_recorded(store: Store, files: Mapping[str, str], board: Board) -> dict[
 
 
 def relevant_claims(board: Board, sweeps: Collection[str]) -> list[ClaimsAtScale]:
-    """Judge the claims that these sweeps have results for. The demo's claims are judged at its own scale."""
+    """Judge the claims that these sweeps have results for. The demo and the atlas have scales of their own."""
     relevant = [claim for claim in CLAIMS if not claim.sweeps.isdisjoint(sweeps)]
     if board.scale.protocol is not None:
         return []  # the paper's claims are about the sweeps as they are
     found = [judge_board(board, relevant)] if relevant and not board.scale.sparse else []
-    return [*found, judge_board(board.at(demo.SMALL))] if DEMO in sweeps else found
+    own = {DEMO: demo.SMALL, ATLAS: atlas.SMALL}
+    return [*found, *(judge_board(board.at(scale)) for name, scale in own.items() if name in sweeps)]
 
 
 def most_common_scale(store: Store) -> str:
@@ -251,9 +253,16 @@ def _sweeps_of_store(store: Store, board: Board, alone: bool) -> list[str]:
     If there is no record of any, and nothing else to report (`alone`), these are all sweeps that have results.
     """
     asked = [values["sweeps"] for values in recordings(store) if values["scale"] == board.scale.name]
-    run = sorted(resolve(name for names in asked for name in names if name == ALL or name in SWEEPS))
+    run = resolve(name for names in asked for name in names if name == ALL or name in SWEEPS)
     names = run or (resolve([ALL]) if alone else [])
     return [name for name in names if any(each.finished for each in board.cells(name))] or names
+
+
+def _place(sweep: str) -> int:
+    """Return the place of a sweep in a report: users' own first, then the paper's in its order, then ours."""
+    if sweep in SWEEPS_IN_ORDER:
+        return SWEEPS_IN_ORDER.index(sweep)
+    return len(SWEEPS_IN_ORDER) if sweep in SWEEPS else -1
 
 
 def sweep_result(name: str, board: Board) -> SweepResult:

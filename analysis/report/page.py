@@ -10,23 +10,33 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from orch.analysis.agreement import agreement
-from orch.analysis.claims import ClaimsAtScale, Verdict, evidence_text, verdict_text
+from orch.analysis.atlas import SWEEP, Atlas, read_atlas
+from orch.analysis.claims import ATLAS, ClaimsAtScale, Verdict, evidence_text, sureness_text, verdict_text
 from orch.analysis.claims.condition import FAILED
 from orch.analysis.comparison import Comparison
 from orch.analysis.figures import Drawing, Gallery, svg_element
 from orch.analysis.html_templates import open_templates
 from orch.analysis.published import OOD, VALIDATION
 from orch.analysis.report.collect import Origin, StudyReport, SweepResult
-from orch.analysis.report.sweep_table import NUMBERS, SweepTable, cell_row, sweep_table
+from orch.analysis.report.sweep_table import HEADINGS, NUMBERS, SweepTable, cell_row, sweep_table
 from orch.analysis.reproduction import Reproduction, reproduction
 from orch.analysis.tables import render, stylesheet
 from orch.analysis.views import tally_table
 from orch.core.counted import counted
 from orch.running.progress import duration
+from orch.sweeps.experiments.atlas import short_title
 from orch.sweeps.selection import LEARNED
 
 MOST_IDS = 12
 """Number of trial ids that are listed for each kind of failure."""
+
+
+LEAD, FIRST_FIGURE = "main", "hierarchy"
+"""The sweep and the figure that a page with the paper's main table begins with."""
+
+
+BEST_TRIAL_HEADINGS = ("model", "task", "settings", "seeds that learn", "mean ± sd", "best", "best trial")
+"""Columns of the table of every number: some of those of a sweep's table, and the trial."""
 
 
 class PageSection(NamedTuple):
@@ -52,9 +62,13 @@ VERDICT_MARKS = {
 
 def page(report: StudyReport, gallery: Gallery) -> str:
     """Write a report and its figures as a page of HTML."""
-    style = resources.files("orch.analysis.report").joinpath("page.css").read_text() + stylesheet()
+    files = resources.files("orch.analysis.report")
+    style = files.joinpath("page.css").read_text() + stylesheet()
+    script = files.joinpath("page.js").read_text()
     sections = list(_sections(report, gallery))
-    return _fill("page", report=report, facts=_facts(report), sections=sections, style=Markup(style))
+    return _fill(
+        "page", report=report, facts=_facts(report), sections=sections, style=Markup(style), script=Markup(script)
+    )
 
 
 def reproduction_section(comparisons: Sequence[Comparison]) -> Markup:
@@ -66,7 +80,7 @@ def reproduction_section(comparisons: Sequence[Comparison]) -> Markup:
 @cache
 def _templates() -> Environment:
     templates = open_templates("orch.analysis.report")
-    templates.filters |= {"minute": _minute, "svg": _svg, "thousands": _thousands}
+    templates.filters |= {"minute": _minute, "svg": _svg, "html": _html, "thousands": _thousands}
     templates.filters |= {"cells": _cells, "column_names": _column_names, "counted": counted}
     return templates
 
@@ -76,11 +90,9 @@ def _fill(template: str, **values: Any) -> Markup:
 
 
 def _sections(report: StudyReport, gallery: Gallery) -> Iterator[PageSection]:
-    if report.claims:
-        yield PageSection("claims", "The paper's claims", _claims(report.claims))
-    if report.comparisons:
-        title = "How far the published numbers are met"
-        yield PageSection("numbers", title, reproduction_section(report.comparisons))
+    """Yield the results that answer the paper's question, then its claims, then the other results and their origin."""
+    if any(sweep.name == SWEEP for sweep in report.sweeps):
+        yield PageSection("atlas", "Theory and measurement", _atlas(read_atlas(report.board), gallery))
 
     def paper_tables(sweep: SweepResult) -> list[Markup]:
         names = report.published_tables(sweep.name)
@@ -92,16 +104,37 @@ def _sections(report: StudyReport, gallery: Gallery) -> Iterator[PageSection]:
     if report.recorded:
         own = _fill("recorded", recorded=report.recorded, report=report)
         yield PageSection("own", "Sweeps of your own", own)
+    lead = next((sweep for sweep in report.sweeps if sweep.name == LEAD), None)
     results = _fill(
-        "sweeps", sweeps=report.sweeps, gallery=gallery, paper_tables=paper_tables, own_table=own_table, numbers=NUMBERS
+        "sweeps",
+        sweeps=report.sweeps,
+        gallery=gallery,
+        atlas=SWEEP,  # its figure has a section of its own
+        paper_tables=paper_tables,
+        own_table=own_table,
+        numbers=NUMBERS,
+        lead=LEAD,
+        first=FIRST_FIGURE,
     )
-    if report.sweeps:
+    if lead is not None:
+        drawings = [drawing for drawing in gallery.drawings if drawing.name == FIRST_FIGURE]
+        content = _fill("lead", drawings=drawings, tables=paper_tables(lead))
+        yield PageSection("lead", "The main result", content)
+    elif report.sweeps:
+        yield PageSection("results", "Results by sweep", results)
+    if report.claims:
+        of_field = any(each.scale == ATLAS for each in report.claims)
+        yield PageSection("claims", "Claims" if of_field else "The paper's claims", _claims(report.claims))
+    if report.comparisons:
+        title = "How far the published numbers are met"
+        yield PageSection("numbers", title, reproduction_section(report.comparisons))
+    if lead is not None:
         yield PageSection("results", "Results by sweep", results)
     failures = _fill("failures", failures=report.failures, most_ids=MOST_IDS, report=report)
     yield PageSection("failures", "Failures", failures)
     rows = [_origin_row(origin) for origin in report.origins]
     yield PageSection("provenance", "What it ran on", _fill("provenance", rows=rows))
-    reproduce = _fill("reproduce", report=report, best_trial_rows=_best_trial_rows)
+    reproduce = _fill("reproduce", report=report, best_trial_rows=_best_trial_rows, headers=BEST_TRIAL_HEADINGS)
     yield PageSection("reproduce", "Every number and how to get it again", reproduce)
 
 
@@ -114,7 +147,29 @@ def _claims(claims: Sequence[ClaimsAtScale]) -> Markup:
         marks=VERDICT_MARKS,
         verdict_text=verdict_text,
         evidence_text=evidence_text,
+        sureness_text=sureness_text,
     )
+
+
+def _atlas(atlas: Atlas, gallery: Gallery) -> Markup:
+    drawings = [drawing for drawing in gallery.drawings if drawing.sweep == SWEEP]
+    return _fill("atlas", atlas=atlas, drawings=drawings, rows=_disagreements(atlas))
+
+
+def _disagreements(atlas: Atlas) -> list[list[str]]:
+    """Return a row for every tile where theory and measurement disagree, with its evidence."""
+    return [
+        [
+            tile.model,
+            short_title(tile.task),
+            f"{tile.prediction.verdict}: {tile.prediction.reason} ({tile.prediction.citation})",
+            f"{tile.num_learned} of {tile.num_finished}",
+            ", ".join(f"{length}: {accuracy:.2f}" for length, accuracy in tile.by_length.items()),
+            tile.remark,
+            ", ".join(f"{trial_id} {accuracy:.2f}" for trial_id, accuracy in tile.accuracies.items()),
+        ]
+        for tile in atlas.disagreements
+    ]
 
 
 def _facts(report: StudyReport) -> Iterator[tuple[str, str]]:
@@ -137,8 +192,13 @@ def _tally_rows(found: Reproduction) -> list[list[str]]:
 
 
 def _best_trial_rows(sweep: SweepResult) -> list[list[str]]:
+    """Return the columns of `BEST_TRIAL_HEADINGS` for each cell with results."""
+    shown = BEST_TRIAL_HEADINGS[:-1]
     return [
-        [*cell_row(each)[:6], scores[OOD].best_trial or ""]
+        [
+            *(text for name, text in zip(HEADINGS, cell_row(each), strict=True) if name in shown),
+            scores[OOD].best_trial or "",
+        ]
         for each in sweep.cells
         if (scores := each.joined.summary.scores) is not None
     ]
@@ -159,6 +219,11 @@ def _origin_row(origin: Origin) -> list[str]:
 
 def _svg(drawing: Drawing) -> Markup:
     return Markup(svg_element(drawing.figure, drawing.name, drawing.title))
+
+
+def _html(drawing: Drawing) -> Markup:
+    assert drawing.on_page is not None, "other figures are shown as printed"
+    return Markup(drawing.on_page())
 
 
 def _thousands(count: int) -> str:

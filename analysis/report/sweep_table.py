@@ -7,14 +7,19 @@ from orch.analysis.aggregate import Score, where_chosen
 from orch.analysis.latex_table import latex_table
 from orch.analysis.published import OOD, VALIDATION
 from orch.analysis.report.collect import CellResult, SweepResult
+from orch.analysis.statistics import BEST_OF
 from orch.analysis.tables import markdown
 from orch.analysis.tables.entries import decimals, rate_text
 from orch.analysis.tables.terminal import print_grid
 from orch.core.errors import UnknownName
 from orch.sweeps.scales import Scale
 
-HEADINGS = ("model", "task", "settings", "mean ± sd", "seeds", "best", "validation", "rate", "chosen at", "remark")
-NUMBERS = frozenset({"mean ± sd", "seeds", "best", "validation", "rate"})
+_BEST_OF = f"best of {BEST_OF}"
+HEADINGS = (
+    *("model", "task", "settings", "seeds that learn", "perfect, then fail", "mean ± sd", "best", _BEST_OF),
+    *("validation", "rate", "chosen at", "remark"),
+)
+NUMBERS = frozenset({"seeds that learn", "perfect, then fail", "mean ± sd", "best", _BEST_OF, "validation", "rate"})
 """Headings of the columns that are aligned to the right."""
 
 
@@ -53,9 +58,11 @@ def caption(sweep: SweepResult, scale: Scale) -> str:
     at = " or ".join(map(str, lengths))
     chosen = where_chosen(each.joined.summary.chosen_at for each in sweep.cells) or "short of the test"
     return (
-        f"Accuracy at {at} inputs, where 0 is chance and 1 perfect, at {scale.name} scale ({scale.about}). Mean and"
-        f" standard deviation (sd): over the seeds of the learning rate chosen {chosen}. Best: over learning"
-        " rates and seeds. Validation: the mean at trained lengths."
+        f"Accuracy at {at} inputs, where 0 is chance and 1 perfect, at {scale.name} scale ({scale.about}). Seeds that"
+        f" learn: 0.95 or more at the learning rate chosen {chosen}, with the 95% Wilson interval of their share."
+        " Perfect, then fail: seeds with 0.99 or more at trained lengths and less than 0.95 at the test length. Mean"
+        " and standard deviation (sd): over the seeds of that rate. Best: over learning rates and seeds. Best of"
+        f" {BEST_OF}: expected of that many trials. Validation: the mean at trained lengths."
     )
 
 
@@ -65,9 +72,12 @@ def cell_row(each: CellResult) -> list[str]:
     trial = cell.example
     names = [trial.model.title_of(cell.variant), trial.task.full_title, each.settings]
     if summary.scores is None:
-        return [*names, "", "", "", "", "", "", summary.remark]
+        return [*names, *[""] * (len(HEADINGS) - len(names) - 1), summary.remark]
     far, near = summary.scores[OOD], summary.scores[VALIDATION]
-    numbers = [_mean(far), str(summary.num_seeds), _number(far.best), _number(near.mean)]
+    learned = "–" if far.learned is None else str(far.learned)
+    failing = f"{summary.failing.num} of {summary.failing.of}" if summary.failing and summary.failing.num else ""
+    best_of = "" if far.expected_best is None else decimals(far.expected_best)
+    numbers = [learned, failing, _mean(far), _number(far.best), best_of, _number(near.mean)]
     return [*names, *numbers, rate_text(summary.learning_rate), summary.chosen_at or "", summary.remark]
 
 

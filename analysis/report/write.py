@@ -16,8 +16,9 @@ def write_figures(folder: Path, gallery: Gallery, captions: bool = False) -> int
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for drawing in gallery.drawings:
+            figure = drawing.figure
             for kind in ("svg", "pdf", "png"):
-                save(drawing.figure, folder / f"{drawing.name}.{kind}")
+                save(figure, folder / f"{drawing.name}.{kind}")
             if captions:
                 write_atomically(folder / f"{drawing.name}.tex", figure_float(drawing).encode())
     except OSError as error:

@@ -5,6 +5,8 @@ the page's darkness instead. The text on a colour is black or white, whichever i
 """
 
 NUM_STEPS = 20
+TEXT, GRAPHICS = 4.5, 3.0
+"""Contrast that WCAG 2 asks for at level AA: of text, and of lines and markers."""
 
 Ramp = tuple[str, ...]
 LIGHT: Ramp = ("#fbf8e3", "#a5d6bd", "#3d93a8", "#1b3a6b")
@@ -27,6 +29,19 @@ def background(value: float, ramp: Ramp = LIGHT) -> str:
 def ink(colour: str) -> str:
     """Return black or white, whichever has more contrast with a colour."""
     return max(("#000000", "#ffffff"), key=lambda text: contrast(text, colour))
+
+
+def darkened(colour: str, ratio: float, page: str = "#ffffff") -> str:
+    """Return a colour of the same hue that has at least this contrast with a pale page.
+
+    >>> darkened("#0072B2", 3.0), darkened("#f0e442", 3.0)
+    ('#0072b2', '#9c952b')
+    """
+    found, share = colour.lower(), 1.0
+    while contrast(found, page) < ratio:
+        share -= 0.01
+        found = "#" + "".join(f"{round(share * channel):02x}" for channel in _channels(colour))
+    return found
 
 
 def contrast(first: str, second: str) -> float:

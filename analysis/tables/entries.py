@@ -4,10 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from orch.analysis.aggregate import CellStatus, Score, where_chosen
+from orch.analysis.aggregate import METRICS, CellStatus, Score, where_chosen
 from orch.analysis.agreement import is_beyond
 from orch.analysis.comparison import Comparison
+from orch.analysis.published import OOD
+from orch.analysis.statistics import BEST_OF
 from orch.core.counted import counted
+from orch.sweeps.measured import measured
 
 PARTIAL, DIVERGED, SOME_FAILED, TWICE, MISSING, FAILED, NOT_PLANNED = "*†‡§?×–"
 LEGEND = {
@@ -73,7 +76,8 @@ def _paper_texts(comparison: Comparison, score: Score) -> tuple[str, ...]:
 
 def _our_texts(comparison: Comparison, score: Score) -> tuple[str, ...]:
     spread = "" if score.spread is None else f"±{score.spread:.2f}"
-    seeds, rate = f"n={comparison.summary.num_seeds}", rate_text(comparison.summary.learning_rate)
+    learned, rate = score.learned, rate_text(comparison.summary.learning_rate)
+    seeds = f"{learned.num} of {learned.of} learn" if learned else f"n={comparison.summary.num_seeds}"
     mean = MISSING if score.mean is None else decimals(score.mean)
     return mean, spread, seeds, rate, decimals(comparison.published.accuracy)
 
@@ -89,7 +93,7 @@ READINGS: dict[str, TableStyle] = {
     "ours": TableStyle(
         lines=("ours", "spread", "seeds", "rate", PUBLISHED),
         statistic="of {trials}, the learning rate chosen {chosen}, then the mean and the standard deviation"
-        " over its seeds",
+        " over its seeds, and how many of them learn",
         texts=_our_texts,
         value=lambda score: score.mean,
     ),
@@ -132,14 +136,30 @@ def _tooltip(comparison: Comparison) -> str:
         seeds = counted(summary.num_seeds, "seed")
         rate = f"rate {rate_text(summary.learning_rate)}, chosen {where_chosen([summary.chosen_at])}"
         sentences.append(f"Best {score.best:.3f}, trial {score.best_trial}.")
+        if score.expected_best is not None:
+            sentences.append(f"Expected best of {BEST_OF} trials {score.expected_best:.3f}.")
         if score.mean is not None:
             sentences.append(f"Mean {score.mean:.3f}{spread}, {seeds} at {rate}.")
+        if score.learned is not None:
+            sentences.append(f"Seeds that learn: {score.learned}.")
+        if summary.failing is not None and summary.failing.num and comparison.published.split == OOD:
+            sentences.append(f"Perfect at trained lengths, then failing at the test length: {summary.failing}.")
+        sentences.append(f"Trials by rate: {_trials(comparison)}.")
     published = f"Published {decimals(comparison.published.accuracy)}"
     places = [f"{decimals(number.accuracy)} in {number.table}" for number in comparison.also]
     sentences.append(f"{published}; also {', '.join(places)}." if places else f"{published}.")
     if summary.remark:
         sentences.append(summary.remark[0].upper() + summary.remark[1:] + ".")
     return " ".join(sentences)
+
+
+def _trials(comparison: Comparison) -> str:
+    """Return the accuracy of every finished trial, the best first at each learning rate."""
+    scores: dict[float, list[str]] = {}
+    for row in comparison.finished:
+        value = measured(row, METRICS[comparison.published.split])
+        scores.setdefault(row["learning_rate"], []).append(MISSING if value is None else decimals(value))
+    return "; ".join(f"{rate_text(rate)}: {', '.join(scores[rate])}" for rate in sorted(scores, reverse=True))
 
 
 def decimals(value: float) -> str:

@@ -6,6 +6,7 @@ from orch.models.config import BilinearFamilyConfig, Shape
 from orch.models.kernel import COMPILED, PLAIN, TRITON
 from orch.models.look import Look
 from orch.models.step_costs import Launches
+from orch.tasks.algebra import Family, Transitions
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -24,6 +25,10 @@ class Config(BilinearFamilyConfig):
         COMPILED: Launches(11, for_each_trial=True),
         TRITON: Launches(25, per_position=2),
     }
+
+    @property
+    def transitions(self) -> Transitions:
+        return Transitions(Family.DENSE)
 
     def recurrence_shapes(self) -> dict[str, Shape]:
         return {"transition": (self.width, self.width, self.width)}

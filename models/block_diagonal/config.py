@@ -7,6 +7,7 @@ from orch.models.config import ELEMENTWISE, BilinearFamilyConfig, Shape, Vocabul
 from orch.models.kernel import COMPILED, PLAIN, TRITON
 from orch.models.look import DASH_DOT, DASHED, DOTTED, Look
 from orch.models.step_costs import Launches
+from orch.tasks.algebra import Family, Transitions
 
 ONE_LAUNCH = 8
 """Largest block that a kernel for GPUs applies at all positions in one launch."""
@@ -45,6 +46,12 @@ class Config(BilinearFamilyConfig):
     @property
     def summary(self) -> str:
         return f"block size {self.block_size}"
+
+    @property
+    def transitions(self) -> Transitions:
+        if self.block_size == 1:
+            return Transitions(Family.SIGNED_DIAGONAL, adds=self.additive != "none")
+        return Transitions(Family.DENSE, size=self.block_size)
 
     @property
     def state_block(self) -> int:

@@ -3,16 +3,22 @@
 from dataclasses import dataclass
 
 from orch.core.settings import setting
-from orch.models.config import Shape
-from orch.models.kernel import COMPILED, PLAIN
+from orch.models.config import Shape, Vocabulary
+from orch.models.kernel import COMPILED, COMPILED_2, PLAIN
 from orch.models.look import DASHED, Look
 from orch.models.residual.config import ResidualConfig
 from orch.models.step_costs import Launches
+from orch.tasks.algebra import Family, Transitions
+
+COMPILED_LAUNCHES = Launches(20, per_layer=15)
+"""Of a step that is all machine code: calls, and arrays that are made for them, whatever the number of trials."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DeltaConfig(ResidualConfig):
     """What the models of the delta rule have in common."""
+
+    compiled_kernel = COMPILED_2  # of `compiled`, only the recurrence is machine code
 
     heads: int = setting(4, "independent states, among which the width is divided")
     kernel_size: int = setting(4, "width of the causal convolution; 0 leaves it out")
@@ -29,6 +35,11 @@ class DeltaConfig(ResidualConfig):
         return False
 
     @property
+    def largest_beta(self) -> float:
+        """Upper bound of β. A transition has the eigenvalue 1 - β."""
+        return 2.0 if self.negative_eigenvalues else 1.0
+
+    @property
     def table_variant(self) -> str:
         return "negative" if self.negative_eigenvalues else ""
 
@@ -36,6 +47,12 @@ class DeltaConfig(ResidualConfig):
     def summary(self) -> str:
         layers = f"{self.layers} layer{'s' * (self.layers != 1)}"
         return f"{layers}, eigenvalues in [{'-1' if self.negative_eigenvalues else '0'}, 1]"
+
+    @property
+    def transitions(self) -> Transitions:
+        if self.negative_eigenvalues:
+            return Transitions(Family.REFLECTIONS, self.layers, self.num_writes)
+        return Transitions(Family.POSITIVE_REFLECTIONS, self.layers)
 
     def mixer_shapes(self) -> dict[str, Shape]:
         H, G = self.width, (1 + 2 * self.num_writes) * self.width
@@ -51,6 +68,22 @@ class DeltaConfig(ResidualConfig):
     def mixing_flops(self, num_tokens: int) -> int:
         writes = self.num_writes * num_tokens
         return 2 * self.width * (3 * min(writes, 64) + self.kernel_size * (1 + 2 * self.num_writes))
+
+    def forward_flops(self, vocabulary: Vocabulary, num_samples: int, num_tokens: int) -> int:
+        shapes = self.mixer_shapes()
+        sizes = {name: 2 * shape[0] * shape[1] for name, shape in shapes.items() if len(shape) == 2}
+        leave = sizes.pop("output") + sizes.pop("output_gate", 0) + 2 * 3 * self.width * self.hidden
+        enter = sum(sizes.values())
+        # The first block enters once per token of the vocabulary, and the last one leaves only at [EOI].
+        position = self.layers * self.mixing_flops(num_tokens) + (self.layers - 1) * (enter + leave)
+        ends = num_samples * (leave + 2 * self.width * vocabulary.size)
+        return num_samples * num_tokens * position + vocabulary.size * enter + ends
+
+    def num_entries(self, vocabulary: Vocabulary, num_samples: int, num_tokens: int, kernel: str) -> float:
+        if kernel == PLAIN:
+            return ResidualConfig.num_entries(self, vocabulary, num_samples, num_tokens, kernel)
+        # The recurrence goes through short vectors, which takes longer than its operations say.
+        return num_samples * num_tokens * self.width * 4 * (1 + 2 * self.num_writes) * self.layers
 
     def problems(self) -> list[str]:
         found = ResidualConfig.problems(self)
@@ -73,4 +106,4 @@ class Config(DeltaConfig):
     variant_titles = {"negative": "DeltaNet [-1, 1]"}
     looks = {"negative": Look("#7B3294", "D"), "": Look("#B98CC9", "D", DASHED, filled=False)}
     arrays_kept, arrays_evaluated, arrays_moved = 16, 15, (341, 557)
-    launches = {PLAIN: Launches(66, per_layer=221)}
+    launches = {PLAIN: Launches(66, per_layer=221), COMPILED: COMPILED_LAUNCHES}

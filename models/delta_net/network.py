@@ -8,7 +8,7 @@ Shapes beyond the package's: a heads of d components, n writes of a token, N = K
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -16,13 +16,17 @@ from torch.nn import functional as F
 
 from orch.models.autograd import apply_function
 from orch.models.delta_net.config import DeltaConfig
-from orch.models.kernel import COMPILED
+from orch.models.kernel import COMPILED_2, is_compiled
 from orch.models.mamba.scan import convolve
 from orch.models.recurrence.delta_rule import CHUNK, delta_rule
 from orch.models.residual.config import ResidualConfig
-from orch.models.residual.network import ResidualNetwork, by_entry, rms_norm
+from orch.models.residual.network import NORM_EPSILON, ResidualNetwork, by_entry, rms_norm
 
-NORM_EPSILON = 1e-6
+if TYPE_CHECKING:
+    from orch.models.token_table import Gradient
+
+SMALLEST_NORM = 1e-6
+"""Of a query or a key that is divided by its norm."""
 
 
 class Network(ResidualNetwork):
@@ -42,7 +46,7 @@ class Network(ResidualNetwork):
         projected, beta, decay = torch.split(entered_KTBG, sizes, dim=-1)
         q, k, v = torch.split(self._convolve(layer, projected), [H, n * H, n * H], dim=-1)
         q, k, v = (self._by_head(each, count) for each, count in ((q, 1), (k, n), (v, n)))
-        q, k = (F.normalize(each, dim=-1, eps=NORM_EPSILON) for each in (q, k))
+        q, k = (F.normalize(each, dim=-1, eps=SMALLEST_NORM) for each in (q, k))
         log_decay_NW = None
         if self.config.is_gated:  # a token decays the state once, before its first write
             log_decay_NW = F.pad(self._by_head(decay, 1), (0, n - 1)).flatten(1)
@@ -74,17 +78,38 @@ class Network(ResidualNetwork):
         vectors_KTBnad = torch.unflatten(x_KTBG, -1, (count, self.config.heads, -1))
         return vectors_KTBnad.permute(0, 2, 4, 1, 3, 5).flatten(0, 2).flatten(1, 2)
 
+    def compiled_gradients(self, tokens_KBT: Tensor, target_KB: Tensor) -> "tuple[Tensor, dict[str, Gradient]]":
+        """Return losses and gradients from a step that is all machine code, or of which only the scan is."""
+        if self.kernel != COMPILED_2 or not self._fits(self["embedding"], tokens_KBT.shape[2]):
+            return self.gradients_around_compiled(tokens_KBT, target_KB)
+        from orch.models.compiled.delta_step import Options, loss_and_gradients  # numba may be missing
+
+        config = self.config
+        options = Options(
+            layers=config.layers,
+            heads=config.heads,
+            num_writes=config.num_writes,
+            largest_beta=config.largest_beta,
+            norm_epsilon=NORM_EPSILON,
+            smallest_norm=SMALLEST_NORM,
+        )
+        return loss_and_gradients(
+            self.__getitem__, self.names, self.trained_names, tokens_KBT, target_KB, self.vocabularies, options
+        )
+
     def _is_compiled(self, entered_KTBG: Tensor) -> bool:
-        """Return whether the compiled kernel runs. Its work grows with the square of the length."""
-        num_writes = entered_KTBG.shape[1] * self.config.num_writes
-        return self.kernel == COMPILED and entered_KTBG.dtype == torch.float32 and num_writes <= CHUNK
+        return is_compiled(self.kernel) and self._fits(entered_KTBG, entered_KTBG.shape[1])
+
+    def _fits(self, numbers: Tensor, num_tokens: int) -> bool:
+        """Return whether compiled kernels can run. Their work grows with the square of the length."""
+        return numbers.dtype == torch.float32 and num_tokens * self.config.num_writes <= CHUNK
 
     def _compiled_scan(self, layer: int, entered_KTBG: Tensor, end_KB: Tensor, only_end: bool) -> Tensor:
         if self.config.kernel_size:
             weight_KG1J = self.of(layer, "mixer.convolution")
         else:
             weight_KG1J = entered_KTBG.new_ones(len(end_KB), (1 + 2 * self.config.num_writes) * self.config.width, 1, 1)
-        options = self.config.heads, self.config.num_writes, NORM_EPSILON, only_end
+        options = self.config.heads, self.config.num_writes, SMALLEST_NORM, only_end
         return apply_function(_CompiledScan, entered_KTBG, weight_KG1J, end_KB, *options)
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from orch.core.settings import setting
 from orch.models.config import Vocabulary
-from orch.models.delta_net.config import DeltaConfig
+from orch.models.delta_net.config import COMPILED_LAUNCHES, DeltaConfig
 from orch.models.kernel import COMPILED, PLAIN
 from orch.models.look import DASHED, Look
 from orch.models.step_costs import Launches
@@ -19,10 +19,15 @@ class Config(DeltaConfig):
     places_kernel = COMPILED
     about = "delta rule: a product of several Householder reflections a token"
     title = "DeltaProduct"
-    variant_titles = {"negative": "DeltaProduct [-1, 1]"}
+    variant_titles = {
+        "negative": "DeltaProduct [-1, 1]",
+        "2 negative": "DeltaProduct of 2 [-1, 1]",
+        "4 negative": "DeltaProduct of 4 [-1, 1]",
+        "": "DeltaProduct of {}",
+    }
     looks = {"negative": Look("#3B1259", "P"), "": Look("#9A86AE", "P", DASHED, filled=False)}
     arrays_kept, arrays_evaluated, arrays_moved = 20, 17, (364, 654)
-    launches = {PLAIN: Launches(66, per_layer=224)}
+    launches = {PLAIN: Launches(66, per_layer=224), COMPILED: COMPILED_LAUNCHES}
 
     householders: int = setting(2, "reflections of a token's transition")
     gated: bool = setting(False, "let the state decay and gate the output, as in Gated DeltaNet")

@@ -8,6 +8,7 @@ from orch.models.config import BilinearFamilyConfig, Shape, Vocabulary
 from orch.models.kernel import COMPILED, PLAIN, TRITON
 from orch.models.look import Look
 from orch.models.step_costs import Launches
+from orch.tasks.algebra import Family, Transitions
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,6 +39,10 @@ class Config(BilinearFamilyConfig):
     def initial_growth(self) -> float:
         weight = self.init_scale / math.sqrt(3)
         return weight**3 * self.embedding_scale * self.width * math.sqrt(self.rank)
+
+    @property
+    def transitions(self) -> Transitions:
+        return Transitions(Family.DENSE)
 
     def recurrence_shapes(self) -> dict[str, Shape]:
         factors = (self.width, self.rank)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from orch.models.delta_net.config import DeltaConfig
+from orch.models.delta_net.config import COMPILED_LAUNCHES, DeltaConfig
 from orch.models.kernel import COMPILED, PLAIN
 from orch.models.look import DASHED, Look
 from orch.models.step_costs import Launches
@@ -20,7 +20,7 @@ class Config(DeltaConfig):
     variant_titles = {"negative": "Gated DeltaNet [-1, 1]"}
     looks = {"negative": Look("#C2519D", "s"), "": Look("#DDA0CB", "s", DASHED, filled=False)}
     arrays_kept, arrays_evaluated, arrays_moved = 20, 17, (364, 654)
-    launches = {PLAIN: Launches(66, per_layer=320)}
+    launches = {PLAIN: Launches(66, per_layer=320), COMPILED: COMPILED_LAUNCHES}
 
     @property
     def is_gated(self) -> bool:

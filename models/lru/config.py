@@ -9,6 +9,7 @@ from orch.models.kernel import PLAIN
 from orch.models.look import Look
 from orch.models.residual.config import ResidualConfig
 from orch.models.step_costs import Launches
+from orch.tasks.algebra import Family, Transitions
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,6 +27,11 @@ class Config(ResidualConfig):
     smallest_modulus: float = setting(0.9, "least modulus of an initial eigenvalue")
     largest_modulus: float = setting(0.999, "greatest modulus of an initial eigenvalue, below 1")
     largest_phase: float = setting(2 * math.pi, "greatest phase of an initial eigenvalue")
+
+    @property
+    def transitions(self) -> Transitions:
+        # Its eigenvalues are complex but do not depend on the input, as in S4: Merrill et al. (2024).
+        return Transitions(Family.BOUNDED_DEPTH, self.layers)
 
     def mixer_shapes(self) -> dict[str, Shape]:
         H = self.width

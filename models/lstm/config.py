@@ -6,6 +6,7 @@ from orch.models.config import TokenRNNConfig
 from orch.models.kernel import COMPILED, PLAIN, TRITON
 from orch.models.look import Look
 from orch.models.step_costs import Launches
+from orch.tasks.algebra import Family, Transitions
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -24,3 +25,7 @@ class Config(TokenRNNConfig):
         COMPILED: Launches(11, per_position=2, for_each_trial=True),
         TRITON: Launches(29, per_position=4),
     }
+
+    @property
+    def transitions(self) -> Transitions:
+        return Transitions(Family.NONLINEAR)

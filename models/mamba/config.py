@@ -7,6 +7,7 @@ from orch.models.config import LayeredConfig, Shape, Vocabulary
 from orch.models.kernel import COMPILED, COMPILED_2, PLAIN, TRITON
 from orch.models.look import DASHED, DOTTED, Look
 from orch.models.step_costs import Launches
+from orch.tasks.algebra import Family, Transitions
 
 MAMBA_SSM = "mamba_ssm"
 """Name of the kernel that the CUDA packages of Mamba's authors provide."""
@@ -57,6 +58,11 @@ class Config(LayeredConfig):
     def summary(self) -> str:
         layers = f"{self.layers} layer{'s' * (self.layers != 1)}"
         return f"{layers}, eigenvalues in [-1, 1]" if self.negative_eigenvalues else layers
+
+    @property
+    def transitions(self) -> Transitions:
+        family = Family.SIGNED_DIAGONAL if self.negative_eigenvalues else Family.POSITIVE_DIAGONAL
+        return Transitions(family, self.layers)
 
     @property
     def has_compiled(self) -> bool:

@@ -7,6 +7,7 @@ from orch.models.kernel import PLAIN
 from orch.models.look import DASHED, Look
 from orch.models.residual.config import table_choices
 from orch.models.step_costs import Launches
+from orch.tasks.algebra import Family, Transitions
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -19,6 +20,10 @@ class Config(ModelConfig):
     looks = {"": Look("#E6AB02", "X", DASHED)}
     packs = True
     launches = {PLAIN: Launches(90, per_position=9)}
+
+    @property
+    def transitions(self) -> Transitions:
+        return Transitions(Family.NONLINEAR)
 
     def shapes(self, vocabulary: Vocabulary) -> dict[str, Shape]:
         H, V = self.width, vocabulary.size

@@ -8,6 +8,7 @@ from orch.models.kernel import PLAIN
 from orch.models.look import Look
 from orch.models.residual.config import ResidualConfig
 from orch.models.step_costs import Launches
+from orch.tasks.algebra import Family, Transitions
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,6 +33,11 @@ class Config(ResidualConfig):
     def inner(self) -> int:
         """Number of inner channels, which the heads divide among themselves."""
         return self.expansion * self.width
+
+    @property
+    def transitions(self) -> Transitions:
+        # A forget gate between 0 and 1 for each head: Beck et al. (2024) name the lack of memory mixing as its limit.
+        return Transitions(Family.POSITIVE_DIAGONAL, self.layers)
 
     def mixer_shapes(self) -> dict[str, Shape]:
         H, I, a = self.width, self.inner, self.heads  # noqa: E741

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 
 from orch.models.autograd import apply_function
 from orch.models.config import Vocabulary
-from orch.models.kernel import COMPILED
+from orch.models.kernel import is_compiled
 from orch.models.network import Network, State, normal, uniform
 from orch.models.places import last_place, places_of
 from orch.models.residual.config import TABLE_ROWS, ResidualConfig
@@ -96,7 +96,7 @@ class ResidualNetwork(Network):
     def linear(self, layer: int, name: str, x_KPH: Tensor) -> Tensor:
         """Multiply every vector of a trial with the trial's matrix of this name."""
         weight_KGH = self.of(layer, name)
-        if self.kernel == COMPILED and x_KPH.shape[1] * weight_KGH[0].numel() >= LARGE_PRODUCT:
+        if is_compiled(self.kernel) and x_KPH.shape[1] * weight_KGH[0].numel() >= LARGE_PRODUCT:
             return apply_function(_Product, x_KPH, weight_KGH)
         return torch.bmm(x_KPH, weight_KGH.mT)
 

@@ -8,6 +8,7 @@ from orch.models.kernel import PLAIN
 from orch.models.look import Look
 from orch.models.residual.config import ResidualConfig
 from orch.models.step_costs import Launches
+from orch.tasks.algebra import Family, Transitions
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -23,6 +24,10 @@ class Config(ResidualConfig):
     launches = {PLAIN: Launches(66, per_layer=267)}
 
     kernel_size: int = setting(4, "width of the causal convolution")
+
+    @property
+    def transitions(self) -> Transitions:
+        return Transitions(Family.POSITIVE_DIAGONAL, self.layers)
 
     def mixer_shapes(self) -> dict[str, Shape]:
         H = self.width

@@ -6,6 +6,7 @@ from orch.models.config import BilinearFamilyConfig, Shape, Vocabulary
 from orch.models.kernel import COMPILED, PLAIN, TRITON
 from orch.models.look import Look
 from orch.models.step_costs import Launches
+from orch.tasks.algebra import Family, Transitions
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,6 +34,10 @@ class Config(BilinearFamilyConfig):
     @property
     def initial_growth(self) -> float:
         return 1.0
+
+    @property
+    def transitions(self) -> Transitions:
+        return Transitions(Family.ROTATIONS, adds=self.additive != "none")
 
     def recurrence_shapes(self) -> dict[str, Shape]:
         return {"angle": (self.width // 2, self.width)}

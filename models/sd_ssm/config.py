@@ -7,6 +7,7 @@ from orch.models.config import ModelConfig, Shape, Vocabulary
 from orch.models.kernel import PLAIN
 from orch.models.look import Look
 from orch.models.step_costs import Launches
+from orch.tasks.algebra import Family, Transitions
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,6 +29,10 @@ class Config(ModelConfig):
     @property
     def summary(self) -> str:
         return f"{self.matrices} matrices"
+
+    @property
+    def transitions(self) -> Transitions:
+        return Transitions(Family.DENSE)
 
     def shapes(self, vocabulary: Vocabulary) -> dict[str, Shape]:
         H, V = self.width, vocabulary.size

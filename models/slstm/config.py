@@ -8,6 +8,7 @@ from orch.models.kernel import PLAIN
 from orch.models.look import Look
 from orch.models.residual.config import ResidualConfig
 from orch.models.step_costs import Launches
+from orch.tasks.algebra import Family, Transitions
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -24,6 +25,10 @@ class Config(ResidualConfig):
     launches = {PLAIN: Launches(66, per_layer=228, per_position=33)}
 
     heads: int = setting(4, "blocks of the recurrent matrices, among which the width is divided")
+
+    @property
+    def transitions(self) -> Transitions:
+        return Transitions(Family.NONLINEAR, self.layers)
 
     def mixer_shapes(self) -> dict[str, Shape]:
         H = self.width

@@ -7,6 +7,7 @@ from orch.models.config import LayeredConfig, Shape, Vocabulary
 from orch.models.kernel import PLAIN
 from orch.models.look import DASHED, DOTTED, Look
 from orch.models.step_costs import Launches
+from orch.tasks.algebra import Family, Transitions
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -24,7 +25,7 @@ class Config(LayeredConfig):
     }
     packs = True
     small_settings = {"layers": 2, "heads": 2}
-    own_learning_rates = {"laptop": (3e-4,)}
+    own_learning_rates = {"laptop": (3e-4,), "atlas": (1e-3,)}
     launches = {PLAIN: Launches(60, per_layer=67)}
 
     # The paper names no number at width 256; 4 keeps GPT-2's head size of 64.
@@ -34,6 +35,10 @@ class Config(LayeredConfig):
     @property
     def max_tokens(self) -> int:
         return self.positions
+
+    @property
+    def transitions(self) -> Transitions:
+        return Transitions(Family.BOUNDED_DEPTH, self.layers)
 
     def able_to_read(self, num_tokens: int) -> "Config":
         return replace(self, positions=max(self.positions, num_tokens))

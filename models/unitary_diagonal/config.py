@@ -7,6 +7,7 @@ from orch.models.kernel import PLAIN
 from orch.models.look import Look
 from orch.models.residual.config import ResidualConfig
 from orch.models.step_costs import Launches
+from orch.tasks.algebra import Family, Transitions
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -20,6 +21,10 @@ class Config(ResidualConfig):
     looks = {"": Look("#E7298A", "d")}
     arrays_kept, arrays_evaluated, arrays_moved = 30, 16, (230, 419)
     launches = {PLAIN: Launches(66, per_layer=148)}
+
+    @property
+    def transitions(self) -> Transitions:
+        return Transitions(Family.ROTATIONS, self.layers)
 
     def mixer_shapes(self) -> dict[str, Shape]:
         H = self.width

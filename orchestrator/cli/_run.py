@@ -81,6 +81,19 @@ def run_options(command: Command) -> Command:
             "--cheapest-first", is_flag=True, help="Run short trials first, if --max-hours does not suffice for all."
         ),
         click.option(
+            "--decide",
+            type=click.Choice(["claims", "cells"]),
+            help="Run next the trials that are most likely to settle an open claim of the paper, or an open cell (one"
+            " model on one task), and leave out those that settle nothing.",
+        ),
+        click.option(
+            "--confidence",
+            type=float,
+            metavar="SHARE",
+            help="With --decide: settled once it is so sure that most seeds agree, such as 0.95.  [settled by the best"
+            " over learning rates and seeds]",
+        ),
+        click.option(
             "--on-finish",
             metavar="COMMAND",
             help="Run this shell command at the end, with the outcome in ORCH_FINISHED and others.",
@@ -107,6 +120,13 @@ def check_options(given: dict[str, Any]) -> None:
         problems.append("--detach needs a cluster: add --on FILE, or leave it out")
     if given.get("detach") and given["quiet"]:
         problems.append("--detach waits for the first line of progress, which --quiet suppresses: leave one out")
+    confidence = given.get("confidence")
+    if confidence is not None and not given["decide"]:
+        problems.append("--confidence says when --decide has settled something: add --decide claims, or leave it out")
+    if confidence is not None and not 0.5 <= confidence < 1:
+        problems.append(f"--confidence {confidence:g} is not between 0.5 and 1: use 0.95, for example")
+    if given.get("decide") and given["cheapest_first"]:
+        problems.append("--decide and --cheapest-first are two orders: leave one out")
     if problems:
         raise InvalidSettings(problems)
 
@@ -124,6 +144,7 @@ def make_options(given: dict[str, Any]) -> RunOptions:
 
 def run(requests: Sequence[Any], store_location: str, given: dict[str, Any]) -> None:
     """Run the requests and print the outcome. The exit code is 0 if all is done and 3 if something is left."""
+    from orch.analysis.deciding import Decider
     from orch.running.run_sweeps import run_sweeps
     from orch.store import Store
 
@@ -132,9 +153,14 @@ def run(requests: Sequence[Any], store_location: str, given: dict[str, Any]) -> 
             click.echo(text, err=True)
 
     opened = Store.open(store_location)
-    summary = run_sweeps(requests, opened, make_options(given), say)
+    decider = Decider(given["decide"], requests, opened, given["confidence"]) if given["decide"] else None
+    summary = run_sweeps(requests, opened, make_options(given), say, decider)
+    if summary.left_out:
+        trials = counted(summary.left_out, "trial")
+        click.echo(f"left out: {trials} that no open {given['decide'].removesuffix('s')} needs")
     if not summary.finished and not summary.failed and not summary.left and not summary.stopped:
-        click.echo("nothing to do: every trial has its result" if not summary.waiting else "nothing can start yet")
+        done = "nothing to do: every trial has its result" if not summary.left_out else "nothing to do: all is settled"
+        click.echo("nothing can start yet" if summary.waiting and not summary.left_out else done)
     else:
         click.echo(f"{counted(summary.finished, 'trial')} finished in {duration(summary.seconds)}")
     if summary.failed:

@@ -1,28 +1,53 @@
-"""`orch claims`: the paper's claims, decided by the results."""
+"""`orch claims`: the claims of the paper and of the field, decided by the results."""
 
 import json
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from orch.analysis.statistics import CONFIDENCE
 from orch.cli._options import store_option
 from orch.cli._output import FORMATS, check_output, write_table
 from orch.cli._tables import print_rows
+from orch.core.atomic_write import write_atomically
 from orch.core.counted import counted
+from orch.core.errors import InvalidSettings
 from orch.core.printable import printable
+from orch.running.progress import duration
 from orch.sweeps.scales import SCALES
 
 if TYPE_CHECKING:
-    from orch.analysis.claims import ClaimsAtScale
+    from orch.analysis.claims import ClaimsAtScale, MissingSeeds
+    from orch.store import Store
 
-DEMO = "demo"
+DEMO, ATLAS = "demo", "atlas"
 
 
 @click.command()
-@click.option("--scale", type=click.Choice([*SCALES, DEMO]), help="[default: every scale that has results]")
+@click.option("--scale", type=click.Choice([*SCALES, DEMO, ATLAS]), help="[default: every scale that has results]")
 @store_option
-@click.option("--all", "show_all", is_flag=True, help="Show the undecided claims too, with what they lack.")
+@click.option(
+    "--all",
+    "show_all",
+    is_flag=True,
+    help="Show the undecided claims too, with what they lack; with --plan, every cell.",
+)
+@click.option(
+    "--confidence",
+    default=CONFIDENCE,
+    show_default=True,
+    metavar="SHARE",
+    help="How sure it must be that most seeds agree with a verdict.",
+)
+@click.option(
+    "--plan",
+    is_flag=True,
+    help="Print the seeds that would make undecided claims sure, and their hours; --output FILE.py writes them as a"
+    " sweep for orch sweep.",
+)
 @click.option(
     "--format",
     type=click.Choice(FORMATS),
@@ -32,40 +57,132 @@ DEMO = "demo"
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with the numbers behind each verdict.")
 @click.option("--strict", is_flag=True, help="Exit with 1 if a claim is contradicted.")
 def claims(
-    scale: str | None, store: str, show_all: bool, format: str | None, output: str | None, as_json: bool, strict: bool
+    scale: str | None,
+    store: str,
+    show_all: bool,
+    confidence: float,
+    plan: bool,
+    format: str | None,
+    output: str | None,
+    as_json: bool,
+    strict: bool,
 ) -> None:
-    """Decide which of the paper's claims the results support.
+    """Decide which claims of the paper, and of the field, the results support.
 
     Each claim is supported, contradicted, or there is not enough data. A model has learned at an accuracy of 0.95 or
     more and has failed below 0.5, for the best over learning rates and seeds, as in the paper; in between it has done
-    neither. The decided claims are shown with their evidence, and the others are counted.
+    neither. The decided claims are shown with their evidence, and the others are counted. The claims of other
+    publications are asked of the sweep atlas, and follow under a heading of their own.
+
+    The best says little about how often a model learns. So each claim is also asked of every seed alone, at the chosen
+    learning rates. It is sure if most seeds agree and the Wilson interval of their share excludes one half; otherwise
+    the number of further seeds that would settle it, if the share stays, is given.
 
     \b
-    Example: orch claims --scale laptop --strict
+    Example: orch claims --scale laptop --confidence 0.95 --plan --output undecided.py
     """
     from orch.analysis.claims import Verdict, claims_table, judge_store, to_dict
     from orch.store import Store
 
-    as_table = format is not None or output is not None
+    _check(confidence, plan, format, output, as_json)
+    as_table = not plan and (format is not None or output is not None)
     if as_table:
         check_output(format, output)
-    asked = judge_store(Store.open(store), scale)
-    if as_json:
+    opened = Store.open(store)
+    asked = judge_store(opened, scale, confidence=confidence)
+    if plan:
+        _plan(opened, asked, confidence, show_all, output)
+    elif as_json:
         click.echo(json.dumps([to_dict(each) for each in asked], indent=2))
     elif as_table:
         write_table(claims_table(asked), format, output)
     else:
         for each in asked:
-            _show(each, show_all)
+            _show(each, show_all, confidence)
     if strict and any(each.having(Verdict.CONTRADICTED) for each in asked):
         sys.exit(1)
 
 
-def _show(asked: "ClaimsAtScale", show_all: bool) -> None:
+def _check(confidence: float, plan: bool, format: str | None, output: str | None, as_json: bool) -> None:
+    problems = []
+    if not 0.5 <= confidence < 1:
+        problems.append(f"--confidence {confidence:g} is not between 0.5 and 1: use 0.95, for example")
+    if plan and (format or as_json):
+        problems.append("--plan is a text or a sweep file: leave out --format and --json")
+    if plan and output is not None:
+        if not output.endswith(".py"):
+            problems.append(f"--output {output} is no sweep file: with --plan, use a name that ends in .py")
+        elif not Path(output).absolute().parent.is_dir():
+            problems.append(f"--output {output}: there is no folder {Path(output).absolute().parent}: make it first")
+    if problems:
+        raise InvalidSettings(problems)
+
+
+def _plan(
+    store: "Store", asked: "Sequence[ClaimsAtScale]", confidence: float, show_all: bool, output: str | None
+) -> None:
+    """Print the seeds that would settle what is undecided, and write them as a sweep if a file is given."""
+    from orch.analysis.board import Board
+    from orch.analysis.claims import missing_seeds, sweep_file
+    from orch.analysis.claims.judging import JUDGED_SCALES
+    from orch.planning.estimate import Estimator
+
+    estimator = Estimator.of_store(store)
+
+    def time(cells: "Sequence[MissingSeeds]") -> str:
+        return duration(sum(estimator.estimate(trial)[0] for cell in cells for trial in cell.trials))
+
+    found = []
+    for each in asked:
+        missing = missing_seeds(Board.read(store, JUDGED_SCALES[each.scale]), each)
+        found += missing
+        num_trials = sum(len(cell.seeds) for cell in missing)
+        if not missing:
+            click.echo(f"No undecided claim at {each.scale} scale can be settled by more seeds alone")
+            continue
+        title = (
+            f"Seeds that would settle claims at {each.scale} scale with {confidence:.0%} confidence:"
+            f" {counted(num_trials, 'trial')} of {counted(len(missing), 'cell')}, about {time(missing)} of one core"
+        )
+        rows = []
+        for judgement in each.judgements:
+            of_claim = [cell for cell in missing if judgement.claim.id in cell.claims]
+            if of_claim:
+                weakest, more = judgement.sureness.weakest, judgement.sureness.more_seeds
+                rows.append(
+                    {
+                        "claim": judgement.claim.id,
+                        "seeds that agree": str(weakest.share) if weakest else "",
+                        "more": "unknown" if more is None else str(more),
+                        "cells": str(len(of_claim)),
+                        "trials": str(sum(len(cell.seeds) for cell in of_claim)),
+                        "time": time(of_claim),
+                    }
+                )
+        print_rows([_cell_row(cell) | {"time": time([cell])} for cell in missing] if show_all else rows, title)
+    if output is not None and found:
+        write_atomically(Path(output), sweep_file(found, confidence).encode())
+        click.echo(f"wrote {output}: orch plan {output} shows its trials, orch sweep {output} runs them")
+    elif found:
+        click.echo("--all lists the cells; --output undecided.py writes them as a sweep for orch sweep undecided.py")
+
+
+def _cell_row(cell: "MissingSeeds") -> dict[str, str]:
+    model, task = cell.trial.model, cell.trial.task
+    return {
+        "model": f"{model.name} {model.full_summary}".rstrip(),
+        "task": f"{task.name} {task.full_summary}".rstrip(),
+        "rate": f"{cell.trial.learning_rate:g}",
+        "seeds": ", ".join(map(str, cell.seeds)),
+        "for claims": ", ".join(cell.claims),
+    }
+
+
+def _show(asked: "ClaimsAtScale", show_all: bool, confidence: float) -> None:
     """Print the claims with their evidence: a table on a terminal, short paragraphs in a pipe."""
     from rich.text import Text
 
-    from orch.analysis.claims import Verdict, evidence_text, verdict_text
+    from orch.analysis.claims import Verdict, evidence_text, sureness_text, verdict_text
 
     looks = {
         Verdict.SUPPORTED: ("✓", "green"),
@@ -73,21 +190,25 @@ def _show(asked: "ClaimsAtScale", show_all: bool) -> None:
         Verdict.NOT_ENOUGH: ("–", "dim"),
     }
     shown = [each for each in asked.judgements if show_all or each.verdict is not Verdict.NOT_ENOUGH]
-    title = f"Claims at {asked.scale} scale: {asked.summary}"
+    title = f"{asked.title}: {asked.summary}"
     if not shown or not sys.stdout.isatty():
         click.secho(title, bold=True)
     rows = []
     for judgement in shown:
         symbol, style = looks[judgement.verdict]
-        verdict, evidence = printable(verdict_text(judgement)), printable(evidence_text(judgement))
-        found = Text.assemble((verdict, style), "\n", evidence)
-        rows.append({"": Text(symbol, style), "claim": judgement.claim.sentence, "evidence": found})
+        texts = (verdict_text(judgement), evidence_text(judgement), sureness_text(judgement))
+        verdict, evidence, sureness = map(printable, texts)
+        found = Text.assemble((verdict, style), "\n", evidence, *([("\n" + sureness, "dim")] if sureness else []))
+        source = f" ({judgement.claim.source})" if judgement.claim.source else ""
+        rows.append({"": Text(symbol, style), "claim": judgement.claim.sentence + source, "evidence": found})
         if not sys.stdout.isatty():
-            click.echo(f"{symbol} {judgement.claim.sentence}")
-            for line in filter(None, (verdict, evidence)):
+            click.echo(f"{symbol} {judgement.claim.sentence}{source}")
+            for line in filter(None, (verdict, evidence, sureness)):
                 click.echo(f"    {line}")
     if rows and sys.stdout.isatty():
         print_rows(rows, title)
+    click.echo("These verdicts go by the best over learning rates and seeds, as in the paper.")
+    click.echo(f"By most seeds, {confidence:.0%} sure: {asked.sure_summary} (see --plan).")
     if left := len(asked.judgements) - len(shown):
         have = sum(each.has_results for each in asked.judgements if each not in shown)
         partly = f", {have:,} of them with some results" if have else ""

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from orch.analysis.statistics import BEST_OF
 from orch.cli._options import store_option, sweep_scale_options, where_option
 from orch.cli._output import check_output, output_options, write_table
 from orch.cli._sweeps import say_note, sweeps_argument
@@ -37,11 +38,18 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--spread",
-    type=click.Choice(["sd", "se", "ci"]),
+    type=click.Choice(["sd", "se", "ci", "bootstrap"]),
     default="sd",
     show_default=True,
     help="What stands after ±, over the seeds: standard deviation, standard error of the mean, or its 95% confidence"
-    " interval by Student's t. A single seed has none.",
+    " interval by Student's t; or the ends of its 95% bootstrap interval. A single seed has none.",
+)
+@click.option(
+    "--best-of",
+    default=BEST_OF,
+    show_default=True,
+    metavar="N",
+    help="Also give the expected best of this many trials, so that rows with different numbers of trials compare.",
 )
 @store_option
 @output_options
@@ -52,6 +60,7 @@ def results(
     where: tuple[str, ...],
     metric: str,
     spread: str,
+    best_of: int,
     store: str,
     format: str | None,
     output: str | None,
@@ -60,10 +69,10 @@ def results(
 
     All results of the store are used, or those of the named sweeps at --scale: built-in sweeps, your own files, or the
     names that orch status shows. Each row has the best over learning rates and seeds, as in the paper, and the mean
-    over the seeds of one learning rate. That rate is chosen at the length named in the column "chosen at": 100 inputs
-    if that was measured and is shorter than the test; else the longest measured length of at most half the test
-    length; else in validation. What was not measured is missing. A remark marks rows that are incomplete or mix trials
-    with different settings. --by groups by other settings.
+    over the seeds of one learning rate, with how many of them learn. That rate is chosen at the length named in the
+    column "chosen at": 100 inputs if that was measured and is shorter than the test; else the longest measured length
+    of at most half the test length; else in validation. What was not measured is missing. A remark marks rows that are
+    incomplete or mix trials with different settings. --by groups by other settings.
 
     \b
     Example: orch results main --scale laptop --where modulus=5 --spread ci --format latex
@@ -82,12 +91,13 @@ def results(
     written = [name.strip().replace("-", "_") for name in by.split(",") if name.strip()]
     study = Study(store, named.catalogue)
     names = list(dict.fromkeys(ALIASES.get(name, name) for name in written)) or list(default_settings(study))
-    found = summarise(study, names, where, metric, named.names, named.scale or LAPTOP.name, Spread(spread))
+    found = summarise(study, names, where, metric, named.names, named.scale or LAPTOP.name, Spread(spread), best_of)
     if not found.num_rows:
         hint = f"no trial has {' and '.join(where)}: ask for others" if where else "run orch sweep first"
         raise OrchError(f"there are no results at {study.store.location}: {hint}")
     if chosen_format in ("table", "markdown", "latex"):
-        shown, about = for_people(found, names, metric, Spread(spread)), caption(found, metric, Spread(spread))
+        shown = for_people(found, names, metric, Spread(spread), best_of)
+        about = caption(found, metric, Spread(spread), best_of)
         write_table(_as_written(shown, written), format, output, caption=about, label="results")
     else:
         write_table(_as_written(found, written), format, output)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Self
 
 from orch.analysis.cells import WITHIN
+from orch.analysis.deciding import Decider
 from orch.analysis.results import results
 from orch.analysis.study import Study
 from orch.core.counted import counted
@@ -50,17 +51,20 @@ class OwnStudy:
         """The text that is sent to the workers and kept in the store."""
         return self.request.code[0].files[0][1]
 
-    def run(self, options: RunOptions) -> Self:
-        """Run the trials that have no result."""
+    def run(self, options: RunOptions, decide: str | None = None, confidence: float | None = None) -> Self:
+        """Run the trials that have no result; with `decide`, as `orch sweep --decide` does."""
         if self.store.uri == BUNDLED:
             raise StoreReadOnly()
         _import_ray()
         from orch.running.run_sweeps import run_sweeps
 
         said = announce if not options.quiet else lambda text: None
+        decider = None if decide is None else Decider(decide, [self.request], self.store, confidence)
         with _environment_kept():
-            summary = run_sweeps([self.request], self.store, options, said)
+            summary = run_sweeps([self.request], self.store, options, said, decider)
         self.stopped = summary.stopped
+        if summary.left_out:
+            said(f"left out: {counted(summary.left_out, 'trial')} of cells that are settled")
         if summary.finished or summary.stopped:
             said(f"{counted(summary.finished, 'trial')} finished in {duration(summary.seconds)}")
         elif not summary.failed:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from orch.analysis.deciding import check_deciding
 from orch.core.errors import InvalidSettings
 from orch.notebook.own_study import OwnStudy
 from orch.running.options import RunOptions
@@ -36,6 +37,8 @@ def sweep(
     max_hours: float | None = None,
     join: bool = False,
     quiet: bool = False,
+    decide: str | None = None,
+    confidence: float | None = None,
     **settings: Any,
 ) -> OwnStudy:
     """Train every model on every task, with these learning rates and seeds, and return the study.
@@ -44,7 +47,10 @@ def sweep(
     again; Ctrl-C or the notebook's stop button ends it with checkpoints, and `study.resume()` continues it. Models,
     tasks and `settings` are those of `orch.grid`; what is not given comes from the scale. Classes and functions of the
     notebook or script are sent to the workers as text, with all they use, and kept in the store under `name`.
+    `decide="cells"` runs first what settles a cell and leaves out the trials of settled ones; with `confidence=0.95`, a
+    cell is settled once it is so sure that most seeds learn it, or that most do not.
     """
+    check_deciding(decide, confidence)
     study = define(
         models=models,
         tasks=tasks,
@@ -58,7 +64,7 @@ def sweep(
         **settings,
     )
     options = RunOptions(num_cpus=cpus, device=device, max_hours=max_hours, join=join, quiet=quiet, ends_process=False)
-    return study.run(options)
+    return study.run(options, decide, confidence)
 
 
 def define(

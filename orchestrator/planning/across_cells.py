@@ -29,6 +29,11 @@ class LargestTask(Task):
     tasks: tuple[Task, ...] = ()
 
     @property
+    def slots(self) -> tuple[range, ...]:
+        """Those of the task that has most labels, where every input has one."""
+        return min((task.slots for task in self.tasks), key=len)
+
+    @property
     def num_readable(self) -> int:
         return max(task.num_readable for task in self.tasks)
 

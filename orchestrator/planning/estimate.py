@@ -23,6 +23,8 @@ from orch.sweeps.trial import Trial
 if TYPE_CHECKING:
     from pyarrow import Table
 
+    from orch.store import Store
+
 
 class Basis(enum.StrEnum):
     """The kinds of evidence that an estimate rests on, the best first."""
@@ -115,6 +117,13 @@ class Estimator:
                     _add(self._took[key], group.seconds, computed)
         self._known: dict[tuple[Trial, int], tuple[float, Basis]] = {}
         self._probed: dict[ModelConfig, tuple[Probed, float]] = {}
+
+    @classmethod
+    def of_store(cls, store: "Store", definitions: Definitions = BUILT_IN_DEFINITIONS) -> "Estimator":
+        """Estimate by the trials that a store has finished, if it exists, and what `orch doctor` recorded in it."""
+        columns = list(dict.fromkeys(["trial_id", *MEASURED_COLUMNS, *cost_columns(definitions)]))
+        trials = store.read("trials", columns) if store.exists() else None
+        return cls(trials, tried=store.list_json("rates").values(), definitions=definitions)
 
     def learn(self, probed: Mapping[Trial, Probed]) -> None:
         """Use what trials of the user's own models took when they were tried."""

@@ -57,10 +57,12 @@ class RunState:
     @property
     def exhausted(self) -> bool:
         """Whether no unit is left to start, now or after those that run have ended."""
+        self.listener.arrange(self.queue)
         return not self.queue
 
     def next_unit(self) -> Unit | None:
         """Take the next unit that this driver may start from the queue; None if there is none for now."""
+        self.listener.arrange(self.queue)
         for _ in range(len(self.queue)):
             unit = self._fair_share(self.queue.popleft())
             turn = self.listener.turn(unit)

@@ -23,7 +23,8 @@ from orch.running.options import DEFAULT_TRAINING, RunOptions
 from orch.running.progress import Progress, ProgressCount, duration
 from orch.running.requests import Request, record
 from orch.running.session import Session, check_holders, compacting, interruptible
-from orch.running.units import Turn, Unit, make_packs, packed
+from orch.running.trial_order import TrialOrder
+from orch.running.units import Decider, Turn, Unit, make_packs, packed
 from orch.store import Store
 from orch.sweeps.memory import check_memory, found_device
 from orch.sweeps.recipe import check_device
@@ -53,12 +54,21 @@ class RunSummary:
     """The reason for stopping before everything was done; empty if everything is."""
     trials: Mapping[str, Trial]
     """Every requested trial by its id, whether it was finished before or now."""
+    left_out: int = 0
+    """Trials that were not run because they cannot settle anything any more."""
 
 
 def run_sweeps(
-    requests: Sequence[Request], store: Store, options: RunOptions, say: Callable[[str], None]
+    requests: Sequence[Request],
+    store: Store,
+    options: RunOptions,
+    say: Callable[[str], None],
+    decider: Decider | None = None,
 ) -> RunSummary:
-    """Run the requested trials that have no result in the store. It can be stopped at any moment and repeated."""
+    """Run the requested trials that have no result in the store. It can be stopped at any moment and repeated.
+
+    A `decider` orders them by what they are likely to settle, and leaves out those that settle nothing.
+    """
     from orch.running.machines import connected, on_cluster
 
     # With another training, as in tests of the engine, no model is run.
@@ -83,12 +93,16 @@ def run_sweeps(
         todo = _in_packs(todo, plans, machines, options)
         estimate = (0.0 if machines.address else START_SECONDS) + wall_seconds(todo.values(), machines.slots)
         say(f"running on {machines.description}; store {store.location}")
-        say(f"{counted(len(todo), 'trial')} to do, about {duration(estimate)}")
+        most = "at most " if decider else ""
+        say(f"{most}{counted(len(todo), 'trial')} to do, about {duration(estimate)}")
         if estimate > LONG_SECONDS and not options.confirm(f"This may take {duration(estimate)}. Start?"):
             raise OrchError("nothing was started: select fewer trials with --where, or add --yes")
         store.verify()
         names = "; ".join(request.description for request in requests)
-        with Lease(store, names) as lease, _Session(requests, plans, todo, store, machines, lease, options) as session:
+        with (
+            Lease(store, names) as lease,
+            _Session(requests, plans, todo, store, machines, lease, options, decider) as session,
+        ):
             for request, plan in zip(requests, plans, strict=True):
                 record(store, request, packed(plan, options.pack))
             try:
@@ -172,8 +186,10 @@ class _Session(Session):
         machines: Any,
         lease: Lease,
         options: RunOptions,
+        decider: Decider | None = None,
     ):
         super().__init__(store, machines, lease, options)
+        self._order = TrialOrder(decider, machines.device, options, self.log)
         self._requests, self._plans, self._todo = requests, plans, todo
         self._probe = make_probe() if options.training == DEFAULT_TRAINING else None
         self._num_finished = 0
@@ -194,12 +210,10 @@ class _Session(Session):
         todo = {key: planned for key, planned in self._todo.items() if key not in done}
         with interruptible(self.interrupt, self._options.ends_process), compacting(self._store, self.log):
             while not self._stopped:
-                attempted |= set(todo)
                 todo = _in_packs(todo, self._plans, self._machines, self._options)
                 self._start_display(todo)
                 self.log.event("sweep started", trials=len(todo), machines=self._machines.description)
-                device, options = self._machines.device, self._options
-                units = make_packs(todo.values(), device, options.pack, options.cheapest_first)
+                options, units = self._options, self._order.units(todo)
                 if self._lease.shared:
                     units.reverse()  # the other driver began at the front
                 if units:
@@ -212,8 +226,9 @@ class _Session(Session):
                 for request, plan in zip(self._requests, again, strict=True):
                     record(self._store, request, packed(plan, options.pack))
                 self._plans = again
+                attempted |= self._order.attempted(todo)
                 todo = {key: planned for key, planned in _to_do(again).items() if key not in attempted}
-                if not todo:
+                if not todo or (self._order.leaves_out and not units):
                     break
         return self.summary(self._stopped)
 
@@ -221,9 +236,10 @@ class _Session(Session):
         """Sum up the run so far, and log that it ended; `stopped` is why, and empty if all is done."""
         failed = dict(Counter(self._failed.values()))
         left = max(0, len(_to_do(self._plans)) - len(self._failed))
+        left, left_out = (0, left) if self._order.leaves_out and not stopped else (left, 0)
         waiting = _num_waiting(self._plans)
         self.log.event("sweep ended", finished=self._num_finished, failed=failed, left=left, stopped=stopped)
-        return RunSummary(self._num_finished, failed, left, waiting, 0.0, stopped, _all_trials(self._plans))
+        return RunSummary(self._num_finished, failed, left, waiting, 0.0, stopped, _all_trials(self._plans), left_out)
 
     def _start_display(self, todo: dict[str, PlannedTrial]) -> None:
         counts: dict[str, ProgressCount] = {}
@@ -238,6 +254,9 @@ class _Session(Session):
 
     # The methods of the driver's listener.
 
+    def arrange(self, queue: deque[Unit]) -> None:
+        self._order.arrange(queue, self._todo)
+
     def turn(self, unit: Unit) -> Turn:
         ids = unit.open_ids
         try:
@@ -246,6 +265,7 @@ class _Session(Session):
                 unit.finished |= done
                 self._waiting_for_others -= done
                 ids = unit.open_ids
+                self._order.take(done)
                 if not ids:
                     return Turn.NEVER
             claimed = self._lease.claim(ids)
@@ -253,6 +273,7 @@ class _Session(Session):
             self.log.event("claim failed", error=str(error))
             return Turn.LATER
         if claimed:
+            self._order.take(ids)
             self._waiting_for_others.difference_update(ids)
             return Turn.NOW
         if len(ids) > 1:
@@ -282,6 +303,7 @@ class _Session(Session):
 
     def finished(self, unit: Unit, summary: dict[str, Any]) -> None:
         self._num_finished += 1
+        self._order.result_arrived()
         planned = self._todo[summary["trial_id"]]
         self._end_running([summary["trial_id"]])
         self._progress.finished(planned.sweeps, planned.trial.label, summary, planned.seconds)

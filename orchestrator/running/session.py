@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -110,6 +111,9 @@ class Session:
 
     def should_stop(self) -> bool:
         return bool(self._stopped)
+
+    def arrange(self, queue: deque[Unit]) -> None:
+        """Leave the units in the order in which they wait."""
 
     def tick(self, running: Sequence[Unit], num_waiting: int) -> None:
         """Stop the run when its time is up, write the log, show the progress, and hand it to the lease to publish."""

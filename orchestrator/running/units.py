@@ -1,7 +1,8 @@
 """Units of work, each a pack of trials for one worker, as the driver keeps track of them. Imports no Ray."""
 
 import enum
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -10,6 +11,8 @@ from orch.planning.plan import Plan, PlannedTrial, TrialState
 from orch.running.failures import Failure
 from orch.running.running_trial import RunningTrial
 from orch.sweeps.trial import Trial
+
+LEAST_SECONDS = 0.001
 
 
 @dataclass
@@ -83,11 +86,39 @@ class Listener(Protocol):
         """Handle the passing of time. It is called several times a second."""
         ...
 
+    def arrange(self, queue: deque[Unit]) -> None:
+        """Replace the units that wait by others, if results that arrived make others more useful."""
+        ...
+
     def turn(self, unit: Unit) -> Turn:
         """Say whether this driver should start the unit now."""
         ...
 
     def should_stop(self) -> bool: ...
+
+
+class Decider(Protocol):
+    """Says which trials are worth running, and is asked again as results arrive."""
+
+    kind: str
+    """What the trials are to settle: claims or cells."""
+
+    def values(self, left: Collection[PlannedTrial]) -> Mapping[str, float]:
+        """Return the value of each of these trials that is worth running, by id."""
+        ...
+
+
+def pack_by_value(
+    planned: Iterable[PlannedTrial], values: Mapping[str, float], device: str, most: int | None = None
+) -> list[Unit]:
+    """Group the trials that have a value into units, those with the most value per second first."""
+
+    def density(pack: list[PlannedTrial]) -> float:
+        return sum(values[each.id] for each in pack) / max(_seconds(pack), LEAST_SECONDS)
+
+    wanted = sorted((each for each in planned if each.id in values), key=lambda each: -density([each]))
+    packs = group_trials(wanted, device, most)
+    return [Unit([each.trial for each in pack]) for pack in sorted(packs, key=density, reverse=True)]
 
 
 def make_packs(

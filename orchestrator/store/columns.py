@@ -93,6 +93,7 @@ PROVENANCE: tuple[pa.Field, ...] = (
     _column("git_dirty", pa.bool_(), "whether the code had changes beyond that commit"),
     _column("packages", pa.string(), "versions of the packages that matter, as JSON"),
     _column("peak_memory_mb", pa.float64(), "most memory used, in MB"),
+    _column("source", pa.string(), "the store that the result was merged from; null if it was made here"),
 )
 
 TRIALS = (

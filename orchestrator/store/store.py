@@ -19,6 +19,7 @@ from orch.store.deduplication import standing, standing_curves
 from orch.store.files import Data, open_files
 from orch.store.part import encode, new_path, to_table
 from orch.store.part_cache import PartCache
+from orch.store.read_only import ReadOnlyFiles
 from orch.store.schema_union import conform
 from orch.store.table_reader import TableReader
 from orch.sweeps.definitions import Definitions, PartType
@@ -32,13 +33,21 @@ class Store:
     A result is never changed; of several results of one trial, the first counts. Methods may be called from any thread.
     """
 
-    def __init__(self, location: str | os.PathLike[str] = DEFAULT_STORE, user_types: tuple[PartType, ...] = ()):
-        """`user_types` are user-defined tasks and models, whose settings are added as columns of `trials`."""
+    def __init__(
+        self,
+        location: str | os.PathLike[str] = DEFAULT_STORE,
+        user_types: tuple[PartType, ...] = (),
+        read_only: bool = False,
+    ):
+        """`user_types` are user-defined tasks and models, whose settings are added as columns of `trials`.
+
+        A store that is opened `read_only` is never changed: damaged parts are reported and stay where they are.
+        """
         given = os.fspath(location)
         named = "://" in given or given == BUNDLED
         self.uri = given if named else os.path.abspath(os.path.expanduser(given))
         """The location to send to workers. It may contain credentials: show `location` instead."""
-        self._files = open_files(given)
+        self._files = ReadOnlyFiles(open_files(given)) if read_only else open_files(given)
         cache = PartCache(self.location) if self._files.local_path("") is None else None
         schemas = make_schemas(user_types)
         self._readers = {table: TableReader(table, schema, self._files, cache) for table, schema in schemas.items()}
@@ -100,6 +109,12 @@ class Store:
         if rows:
             rows = [checked_row(row) for row in rows] if table == "attempts" else rows
             self._files.put(new_path(table, 0), encode(table, schema, to_table(table, schema, rows)), kind="part")
+
+    def append(self, table: str, data: pa.Table) -> None:
+        """Append rows of another store as one part; they may have settings of a user whose code is missing here."""
+        schema = self._reader(table).schema
+        if data.num_rows:
+            self._files.put(new_path(table, 0), encode(table, schema, data), kind="part")
 
     def write_trial(self, row: Mapping[str, Any], curves: Sequence[Mapping[str, Any]]) -> None:
         """Write a finished trial. Its curves are written first, so that every trial in the store has its curves."""

@@ -8,7 +8,7 @@ prefers models that generalise, and it is never the length of the test, so it is
 
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import fmean
 from typing import TYPE_CHECKING
 
@@ -154,6 +154,8 @@ class Waiting:
     """The event that must happen first, such as the choice of a learning rate."""
     trial: Trial | None = None
     """The waiting trial, with every setting but its learning rate."""
+    awaits: tuple[Trial, ...] = field(default=(), compare=False, repr=False)
+    """The unfinished trials that it waits for, as far as they are known."""
 
 
 class Results:
@@ -196,7 +198,8 @@ class Results:
         if trials and len(finished) == len(trials):
             return best_learning_rate(finished)
         found_by = f" that {sweep} finds" if sweep else ""
-        return Waiting(f"the best learning rate{found_by}" + (f" for {known[0].label}" if known else ""))
+        reason = f"the best learning rate{found_by}" + (f" for {known[0].label}" if known else "")
+        return Waiting(reason, awaits=tuple(trial for trial in known if trial.id not in self._rows))
 
 
 def rows_by_id(trials: "Table") -> dict[str, Row]:

@@ -9,6 +9,6 @@
 """
 
 from orch.tasks.algebra.analysis import Algebra, analyse
-from orch.tasks.algebra.prediction import REFERENCES, Family, Prediction, Verdict, predict
+from orch.tasks.algebra.prediction import REFERENCES, Family, Prediction, Transitions, Verdict, predict
 
-__all__ = ["REFERENCES", "Algebra", "Family", "Prediction", "Verdict", "analyse", "predict"]
+__all__ = ["REFERENCES", "Algebra", "Family", "Prediction", "Transitions", "Verdict", "analyse", "predict"]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from orch.tasks.algebra.reflections import Space, find_space
 from orch.tasks.algebra.transformations import (
     Generated,
     Transformation,
@@ -13,7 +14,6 @@ from orch.tasks.algebra.transformations import (
     cycle_lengths,
     is_permutation,
     maximal_subgroups,
-    num_swaps,
     series_length,
 )
 from orch.tasks.notation.moore_machine import merge_states
@@ -50,8 +50,12 @@ class Algebra:
     """Most elements of a subgroup."""
     only_resets: bool
     """Whether each input leaves every state alone or takes all of them to one."""
-    num_swaps: int | None
-    """Swaps of two states that make up an input, at most; None for a monoid that is no group."""
+    longest_period: int
+    """Longest cycle of states that repeating one input ends in."""
+    tokens_per_input: int
+    """Symbols of an input: as many as the task has slots."""
+    space: Space | None
+    """A space that the group acts on; None for a monoid that is no group, or if it was not enumerated."""
 
 
 def analyse(task: Task, limit: int | None = None) -> Algebra:
@@ -66,6 +70,7 @@ def analyse(task: Task, limit: int | None = None) -> Algebra:
     subgroups = maximal_subgroups(monoid.elements)
     lengths = [math.lcm(*cycle_lengths(each)) for members in subgroups.values() for each in members]
     is_known_group = is_group and complete
+    is_solvable = True if is_commutative else _solvable(subgroups, complete)
     return Algebra(
         num_states=num_states,
         num_inputs=len(inputs),
@@ -74,13 +79,15 @@ def analyse(task: Task, limit: int | None = None) -> Algebra:
         is_group=is_group,
         is_commutative=is_commutative,
         is_aperiodic=max(lengths) == 1 if complete or max(lengths) > 1 else None,
-        is_solvable=True if is_commutative else _solvable(subgroups, complete),
+        is_solvable=is_solvable,
         is_nilpotent=series_length(chosen, num_states, central=True) is not None if is_known_group else None,
         derived_length=series_length(chosen, num_states) if is_known_group else None,
         exponent=math.lcm(*lengths),
         largest_subgroup=max(map(len, subgroups.values())) if complete else None,
         only_resets=all(len(set(each)) == 1 or each == tuple(range(num_states)) for each in inputs),
-        num_swaps=max(map(num_swaps, inputs)) if is_group else None,
+        longest_period=max(map(_longest_cycle, inputs)),
+        tokens_per_input=len(task.slots),
+        space=find_space(inputs, monoid, bool(is_solvable)) if is_known_group else None,
     )
 
 
@@ -129,6 +136,15 @@ def _columns(
         ]
         columns = list(dict.fromkeys(extended))
     return [dict(zip(ends, column, strict=True)) for column in columns]
+
+
+def _longest_cycle(transformation: Transformation) -> int:
+    """Return the longest cycle of states that repeating a transformation ends in."""
+    image = set(range(len(transformation)))
+    while len(smaller := {transformation[state] for state in image}) < len(image):
+        image = smaller
+    place = {state: number for number, state in enumerate(sorted(image))}
+    return max(cycle_lengths(tuple(place[transformation[state]] for state in sorted(image))))
 
 
 def _target(task: Task, state: Any) -> int | None:

@@ -7,6 +7,7 @@ stacked with functions of one position between them.
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from orch.tasks.algebra.analysis import Algebra
 
@@ -19,6 +20,7 @@ HIERARCHY = "Merrill et al., 2020"
 BARRINGTON = "Barrington, 1989"
 SHORTCUTS = "Liu et al., 2023"
 KROHN_RHODES = "Krohn and Rhodes, 1965"
+EBRAHIMI = "Ebrahimi and Memisevic, 2025"
 REFERENCES = {
     SARROF: "The Expressive Capacity of State Space Models: A Formal Language Perspective, arXiv:2405.17394",
     GRAZZI: "Unlocking State-Tracking in Linear RNNs Through Negative Eigenvalues, arXiv:2411.12537",
@@ -28,6 +30,7 @@ REFERENCES = {
     HIERARCHY: "A Formal Hierarchy of RNN Architectures, arXiv:2004.08500",
     BARRINGTON: "Bounded-Width Polynomial-Size Branching Programs Recognize Exactly Those Languages in NC1, JCSS 38",
     SHORTCUTS: "Transformers Learn Shortcuts to Automata, arXiv:2210.10749",
+    EBRAHIMI: "Revisiting Bi-Linear State Transitions in Recurrent Neural Networks, NeurIPS 2025",
     KROHN_RHODES: "Algebraic Theory of Machines I, Transactions of the American Mathematical Society 116",
 }
 """Titles of what a prediction cites."""
@@ -38,6 +41,7 @@ class Family(StrEnum):
 
     POSITIVE_DIAGONAL = "positive_diagonal"
     SIGNED_DIAGONAL = "signed_diagonal"
+    POSITIVE_REFLECTIONS = "positive_reflections"
     ROTATIONS = "rotations"
     COMPLEX_DIAGONAL = "complex_diagonal"
     REFLECTIONS = "reflections"
@@ -53,13 +57,24 @@ class Family(StrEnum):
 _ABOUT = {
     Family.POSITIVE_DIAGONAL: "real diagonal, eigenvalues in [0, 1] (Mamba, GLA)",
     Family.SIGNED_DIAGONAL: "real diagonal, eigenvalues in [-1, 1]",
+    Family.POSITIVE_REFLECTIONS: "products of generalised reflections, eigenvalues in [0, 1] (DeltaNet as published)",
     Family.ROTATIONS: "commuting rotations, which forget nothing",
     Family.COMPLEX_DIAGONAL: "complex diagonal, |eigenvalues| at most 1: rotations that may forget",
-    Family.REFLECTIONS: "products of n reflections (DeltaNet for n = 1, DeltaProduct)",
+    Family.REFLECTIONS: "products of n reflections, eigenvalues in [-1, 1] (DeltaNet for n = 1, DeltaProduct)",
     Family.DENSE: "dense matrices",
     Family.NONLINEAR: "nonlinear recurrences (RNN, LSTM)",
     Family.BOUNDED_DEPTH: "transformers, and linear SSMs such as S4, of bounded depth",
 }
+
+
+class Transitions(NamedTuple):
+    """What a model's inputs can do to its state: the arguments of `predict` after the task's algebra."""
+
+    family: Family
+    layers: int | None = 1
+    reflections: int | None = None
+    size: int | None = None
+    adds: bool = True
 
 
 class Verdict(StrEnum):
@@ -78,24 +93,39 @@ class Prediction:
     """Layers that suffice; None if theory says only that some number does, or if nothing suffices."""
 
 
-def predict(algebra: Algebra, family: Family, layers: int | None = None, reflections: int | None = None) -> Prediction:
+def predict(
+    algebra: Algebra,
+    family: Family,
+    layers: int | None = None,
+    reflections: int | None = None,
+    size: int | None = None,
+    adds: bool = True,
+) -> Prediction:
     """Return what theory says about a family on a task with this algebra.
 
     `layers` is the number of layers of the model; None asks about any constant number. `reflections` is n of the family
-    of products of reflections, of which None allows any number.
+    of products of reflections, and `size` that of dense matrices; None allows any number. `adds` says whether inputs
+    also add to the state, which can then be written anew.
     """
-    if family in (Family.DENSE, Family.NONLINEAR):
-        return _universal(family)
+    if family is Family.NONLINEAR:
+        return Prediction(Verdict.CAN, "saturated units are a finite automaton", HIERARCHY, 1)
+    if family is Family.DENSE:
+        return _dense(algebra, size)
     if family is Family.BOUNDED_DEPTH:
         return _bounded_depth(algebra)
     if family is Family.REFLECTIONS:
         return _reflections(algebra, layers, reflections)
+    if layers == 1 and not adds and not algebra.is_commutative:
+        reason = "a product of diagonal matrices or commuting rotations does not depend on the order of the inputs"
+        return Prediction(Verdict.CANNOT, reason, EBRAHIMI)
     found = _diagonal(algebra, family)
     if layers is None or found.verdict is not Verdict.CAN or (found.layers is not None and layers >= found.layers):
         return found
     if algebra.derived_length is not None and layers < algebra.derived_length:
         reason = f"commuting layers need at least {algebra.derived_length}, the length of the group's derived series"
         return Prediction(Verdict.CANNOT, reason, SHAKERINAVA, found.layers)
+    if family is Family.SIGNED_DIAGONAL and layers == 1 and algebra.longest_period > 2:
+        return _real_eigenvalues(algebra)
     return Prediction(Verdict.DEPENDS, f"how many layers suffice is not computed: {found.reason}", found.citation)
 
 
@@ -108,7 +138,7 @@ def _diagonal(algebra: Algebra, family: Family) -> Prediction:
     if algebra.is_aperiodic:
         reason = "the monoid is aperiodic (star-free): layers of gates that keep or reset are enough"
         return Prediction(Verdict.CAN, reason, SARROF, resets)
-    if family is Family.POSITIVE_DIAGONAL:
+    if family in (Family.POSITIVE_DIAGONAL, Family.POSITIVE_REFLECTIONS):
         if algebra.is_aperiodic is None:
             return _unknown(algebra, SARROF)
         reason = "a group in the monoid counts in a cycle, and positive eigenvalues cannot even count modulo 2"
@@ -141,27 +171,44 @@ def _signed(algebra: Algebra) -> Prediction:
 
 
 def _reflections(algebra: Algebra, layers: int | None, reflections: int | None) -> Prediction:
-    if algebra.is_group:
-        assert algebra.num_swaps is not None
-        if reflections is None or reflections >= algebra.num_swaps:
-            swaps = f"at most n = {algebra.num_swaps} swaps make up each input"
-            reason = f"a swap of two states is a reflection, and {swaps}; fewer if the group permutes fewer things"
-            return Prediction(Verdict.CAN, reason, GRAZZI, 1)
+    if algebra.only_resets:
+        return Prediction(Verdict.CAN, "a key that is erased and written anew is a reset", GRAZZI, 1)
+    if algebra.space is not None:
+        least = algebra.space.num_reflections
+        if reflections is None or reflections >= least:
+            reason = f"the group acts on a space in which at most n = {least} reflections make up each input"
+            return Prediction(Verdict.CAN, reason, f"{GRAZZI}; {SIEMS}", 1)
         if layers is None or layers >= 4:
             reason = "a group of permutations needs no more than 4 layers, even with one reflection at a time"
             return Prediction(Verdict.CAN, reason, SIEMS, 4)
     elif layers is None:
         reason = "enough layers recognise every regular language, with enough factors or with gates"
         return Prediction(Verdict.CAN, reason, f"{GRAZZI}; {SIEMS}")
+    if layers == reflections == algebra.tokens_per_input == 1 and algebra.longest_period > 2:
+        return _real_eigenvalues(algebra)
     reason = "some number of layers and reflections is enough; whether this one is, is not computed"
     return Prediction(Verdict.DEPENDS, reason, f"{GRAZZI}; {SIEMS}")
 
 
-def _universal(family: Family) -> Prediction:
-    if family is Family.DENSE:
+def _real_eigenvalues(algebra: Algebra) -> Prediction:
+    """Return the verdict for one layer of symmetric matrices on a task that one input takes around a longer cycle."""
+    reason = (
+        f"one input, repeated, goes around a cycle of {algebra.longest_period} states, and a matrix of real eigenvalues"
+        " only back and forth between two"
+    )
+    return Prediction(Verdict.CANNOT, reason, GRAZZI)
+
+
+def _dense(algebra: Algebra, size: int | None) -> Prediction:
+    needed = algebra.num_states if algebra.space is None else min(algebra.num_states, algebra.space.dimension)
+    if size is None or size >= algebra.num_states:
         reason = "a matrix of zeros and ones per input moves a one-hot state as the table says"
         return Prediction(Verdict.CAN, reason, MERRILL, 1)
-    return Prediction(Verdict.CAN, "saturated units are a finite automaton", HIERARCHY, 1)
+    if size >= needed:
+        reason = f"the group acts on spaces of {needed} dimensions, one for each block"
+        return Prediction(Verdict.CAN, reason, MERRILL, 1)
+    reason = f"blocks of {algebra.num_states} would be enough; whether smaller ones are, is not computed"
+    return Prediction(Verdict.DEPENDS, reason, MERRILL)
 
 
 def _bounded_depth(algebra: Algebra) -> Prediction:

@@ -91,3 +91,16 @@ def test_every_column_of_cells_is_described_and_every_setting_is_there(store):
     assert all((field.metadata or {}).get(b"description") for field in schema)
     config_at = SCHEMAS["trials"].names.index("config")
     assert set(SCHEMAS["trials"].names[1:config_at]) - set(WITHIN) <= set(schema.names)
+
+
+def test_a_cell_has_the_share_of_seeds_that_learn_and_what_a_best_of_three_would_be(store):
+    for trial in trials():
+        learns = (trial.learning_rate, trial.init_seed) == (1e-3, 1)
+        finish(store, trial, ood=1.0 if learns else 0.0, at_100=0.9 if trial.learning_rate == 1e-3 else 0.1)
+    [cell] = cells(store)
+    assert (cell["ood_seeds_learned"], cell["ood_seeds_measured"], cell["ood_share_learned"]) == (1, 2, 0.5)
+    assert (cell["ood_share_low"], cell["ood_share_high"]) == pytest.approx((0.0945, 0.9055), abs=1e-4)
+    assert cell["ood_best"] == 1.0
+    assert cell["ood_expected_best"] == pytest.approx(1 - (3 / 4) ** 3), "one of four trials learned"
+    assert (cell["ood_mean_low"], cell["ood_mean_high"]) == (0.0, 1.0)
+    assert (cell["num_perfect"], cell["share_failing"]) == (2, 0.5)

@@ -357,7 +357,7 @@ def test_the_report_shows_the_claims_before_the_tables(demo_store):
     text = page(report, figures(report.board, ["demo"]))
     assert 0 < text.index('id="claims"') < text.index('id="results"')
     assert "✓ supported for m = 2, 3" in text
-    assert "At demo scale: 6 supported" in text
+    assert "Claims at demo scale: 6 supported" in text
     assert "No results yet (they need additive, " in text
     laptop = collect(demo_store, ["angles"], "laptop")
     assert [each.claim.id for asked in laptop.claims for each in asked.judgements] == ["rotation-angles-at-harmonics"]

@@ -80,4 +80,8 @@ def test_every_figure_names_only_known_sweeps() -> None:
 
 
 def test_a_sweep_that_no_figure_names_has_the_figures_of_every_sweep() -> None:
-    assert [name for name, figure in find_figures().items() if figure.suits("mine")] == ["lengths", "learning"]
+    assert [name for name, figure in find_figures().items() if figure.suits("mine")] == [
+        "lengths",
+        "learning",
+        "profile",
+    ]

@@ -34,6 +34,7 @@ from orch.analysis.figures import (
     hierarchy,
     learning,
     lengths,
+    profile,
     save,
     shade,
     sheet,
@@ -44,6 +45,7 @@ from orch.analysis.figures.plotted_cell import PlottedCell, plotted_cells
 from orch.analysis.figures.saving import to_bytes
 from orch.analysis.figures.style import TEXT_SIZE, distinct_looks
 from orch.analysis.published import OOD
+from orch.analysis.statistics import wilson
 from orch.core.errors import UnknownName
 from orch.models import REGISTRY, ModelConfig
 from orch.store import Store, curve_rows, trial_row
@@ -195,7 +197,7 @@ def test_an_empty_store_has_no_figure_and_says_why(tmp_path: Path) -> None:
     found = figures(Board.read(Store.open(tmp_path / "none"), SMOKE), SWEEPS_WITH_FIGURES)
     assert found.drawings == []
     assert found.left_out["learning-main"] == "no trial of main is finished at smoke scale"
-    assert len(found.left_out) == 9
+    assert len(found.left_out) == 12
 
 
 def test_a_single_finished_trial_is_enough_for_a_figure(tmp_path: Path) -> None:
@@ -244,6 +246,21 @@ def test_the_chosen_learning_rate_is_drawn_with_the_range_of_its_seeds() -> None
     assert list(line.x) == [10, 100]
     assert list(line.mean) == pytest.approx([1, 0.3])
     assert (line.low[1], line.high[1]) == pytest.approx((0, 0.6))
+
+
+def test_a_profile_has_the_share_of_seeds_that_hold_and_needs_three_seeds() -> None:
+    [cell] = [cell for cell in main_sweep.cells(PAPER, Results.none()) if _is(cell, "bilinear", "state_machine", 3)]
+    curves = ([1.0, 0.2], [1.0, 0.96], [0.94, 0.1])
+    finished = {}
+    for trial in (trial for trial in cell.trials if isinstance(trial, Trial) and trial.learning_rate == 1e-4):
+        points = zip((10, 100), curves[trial.init_seed], strict=True)
+        curve = [{"length": length, "accuracy": score} for length, score in points]
+        finished[trial.id] = invented_row(trial.id, 1e-4, trial.init_seed, length_curve=curve)
+    [line] = profile.lines(plotted([cell], finished))
+    assert list(line.mean) == pytest.approx([2 / 3, 1 / 3])
+    assert list(line.low) == pytest.approx([wilson(2, 3).low, wilson(1, 3).low])
+    assert list(line.high) == pytest.approx([wilson(2, 3).high, wilson(1, 3).high])
+    assert profile.lines(plotted([cell], dict(list(finished.items())[:2]))) == []
 
 
 def test_a_length_that_was_not_measured_has_no_point() -> None:

@@ -135,7 +135,7 @@ def test_pdflatex_compiles_results_queries_reports_and_figures(tmp_path: Path) -
 
 
 def test_a_figure_carries_its_title_its_caption_and_a_label() -> None:
-    drawing = Drawing("lengths-mine-word_problem", "50% of S_3", "What it shows.", "mine", figure=None)  # type: ignore[arg-type]
+    drawing = Drawing("lengths-mine-word_problem", "50% of S_3", "What it shows.", "mine", source=None)  # type: ignore[arg-type]
     text = figure_float(drawing)
     assert r"\caption{50\% of S\_3. What it shows.}\label{fig:lengths-mine-word-problem}" in text
     assert r"\includegraphics[width=\linewidth]{lengths-mine-word_problem.pdf}" in text

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from orch.analysis.figures import Gallery, figures
-from orch.analysis.published import TABLES
+from orch.analysis.published import SWEEPS_IN_ORDER, TABLES
 from orch.analysis.report.collect import Origin, collect
 from orch.analysis.report.page import page
 from orch.analysis.tables import FORMATS, render
@@ -69,7 +69,11 @@ def test_on_a_real_store_every_table_and_figure_is_there(smoke, tmp_path):
     gallery = figures(report.board, [sweep.name for sweep in report.sweeps])
     assert gallery.left_out == {}
     html = page(report, gallery)
-    assert html.count("<svg") == len(gallery.drawings) > 10
+    assert len(gallery.drawings) > 10
+    for drawing in gallery.drawings:
+        assert (drawing.caption in html) != drawing.name.startswith("heatmap"), "the page has Table 1 itself"
+    assert html.index('id="table-main"') < html.index('<section id="numbers">') < html.index('id="table-additive"')
+    assert [sweep.name for sweep in report.sweeps] == [*SWEEPS_IN_ORDER]
     for sweep in report.sweeps:
         assert f'id="sweep-{sweep.name}"' in html
 
@@ -99,7 +103,7 @@ def test_half_a_store_is_reported_as_half_and_hostile_text_stays_text(smoke, tmp
     assert 100 < report.num_done < 200
     assert f"{report.num_done} of 279 trials" in said
     text = output.read_text()
-    assert "<script" not in text
+    assert text.count("<script") == 1, "the page's own"
     assert "&lt;script&gt;" in text
     assert "missing: 0 of 1 trials" in text
     assert "<b>1</b>trials failed" in text

@@ -81,7 +81,9 @@ def test_on_a_terminal_it_has_a_row_for_each_cell_and_says_where_rates_were_chos
     assert "the learning rate chosen at 20 inputs" in lines[1]
     assert lines[3].split("  ")[0].strip() == "model"
     [row] = [line.split() for line in lines if "S_3" in line]
-    assert " ".join(row) == "LSTM Word problem (S_3) 0.60 ± 0.14 2 0.70 1.00 1e-2 20 inputs"
+    assert (
+        " ".join(row) == "LSTM Word problem (S_3) 0 of 2 (0.00–0.66) 2 of 2 0.60 ± 0.14 0.70 0.57 1.00 1e-2 20 inputs"
+    )
     [unfinished] = [line for line in lines if "Z_6" in line]
     assert unfinished.split()[3:] == ["(Z_6)", "missing:", "0", "of", "4", "trials"]
     assert "published" not in text
@@ -90,11 +92,11 @@ def test_on_a_terminal_it_has_a_row_for_each_cell_and_says_where_rates_were_chos
 def test_as_markdown_and_latex_its_texts_are_escaped(study: tuple[str, str], tmp_path: Path) -> None:
     options = (study[0], "--scale", "smoke", "--store", study[1])
     markdown = orch("report", *options, "--format", "markdown")
-    assert "| LSTM | Word problem (S\\_3) | 0.60 ± 0.14 | 2 | 0.70 | 1.00 | 1e-2 | 20 inputs |  |" in markdown
+    assert "| LSTM | Word problem (S\\_3) | 0 of 2 (0.00–0.66) | 2 of 2 | 0.60 ± 0.14 | 0.70 | 0.57 |" in markdown
     output = tmp_path / "tables.tex"
     orch("report", *options, "--format", "latex", "--output", str(output))
     latex = output.read_text()
-    assert r"LSTM & Word problem (S\_3) & 0.60 $\pm$ 0.14 & 2 & 0.70 & 1.00 & 1e-2 & 20 inputs &  \\" in latex
+    assert r"LSTM & Word problem (S\_3) & 0 of 2 (0.00--0.66) & 2 of 2 & 0.60 $\pm$ 0.14 & 0.70 & 0.57 & 1.00" in latex
     assert r"\caption{Word problems at 50\% of the cost. Accuracy at 40 inputs" in latex
     assert r"\label{tab:words}" in latex
 

@@ -148,8 +148,8 @@ def test_our_own_reading_shows_mean_spread_seeds_and_rate(comparisons):
     table = lay_out("dihedral", comparisons, PAPER, reading="ours")
     missing, _, partial, _, off, _ = table.sections[0].rows[0].entries[0]
     assert table.lines == ("ours", "spread", "seeds", "rate", "published")
-    assert off.lines == ("0.25", "±0.00", "n=3", "1e-5", "1.00")
-    assert partial.lines == ("1.00", "", "n=1", "1e-3", "1.00")
+    assert off.lines == ("0.25", "±0.00", "0 of 3 learn", "1e-5", "1.00")
+    assert partial.lines == ("1.00", "", "1 of 1 learn", "1e-3", "1.00")
     assert missing.lines == ("?", "", "", "", "1.00")
 
 
@@ -458,10 +458,11 @@ def test_html_has_a_colour_for_every_step_in_light_and_dark():
 def test_html_has_our_own_reading_in_the_tooltip_and_folded_beneath(comparisons):
     text = render("dihedral", comparisons, PAPER, "html")
     assert re.search(
-        r'title="Best 0\.250, trial [0-9a-f]{16}\. Mean 0\.250 ± 0\.000, 3 seeds at rate 1e-5, chosen at 100 inputs\.',
+        r'title="Best 0\.250, trial [0-9a-f]{16}\. Expected best of 3 trials 0\.250\. Mean 0\.250 ± 0\.000, 3 seeds at'
+        r" rate 1e-5, chosen at 100 inputs\. Seeds that learn: 0 of 3 \(0\.00–0\.56\)\.",
         text,
     )
-    assert "<small>±0.00 n=3</small><small>1e-5</small><small>1.00</small>" in text[text.index("<details>") :]
+    assert "<small>±0.00 0 of 3 learn</small><small>1e-5</small><small>1.00</small>" in text[text.index("<details>") :]
     assert "<details>" not in render("dihedral", comparisons, PAPER, "html", reading="ours")
 
 

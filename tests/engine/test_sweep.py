@@ -40,7 +40,7 @@ def test_a_full_disk_is_named_and_resume_completes_once_there_is_space(sweeps, s
 def test_a_repeated_sweep_does_nothing_and_a_wider_one_only_what_is_new(sweeps):
     assert "4 trials finished" in sweeps.run(*SMALL, "--where", "model!=rotation").stdout
     assert "nothing to do" in sweeps.run(*SMALL, "--where", "model!=rotation").stdout
-    assert "2 trials finished" in sweeps.run(*SMALL).stdout
+    assert "2 trials finished" in sweeps.run(*SMALL, "--decide", "cells").stdout, "another order, the same trials"
     status = json.loads(sweeps.run("status", "--json").stdout)
     assert [each["done"] for each in status["sweeps"]] == [4, 6] or [each["done"] for each in status["sweeps"]] == [
         6,
@@ -97,3 +97,22 @@ def test_more_than_a_day_of_work_is_not_started_without_confirmation(sweeps):
     assert "running on this machine only" in result.stderr.splitlines()[0]
     assert "nothing was started" in result.stderr
     assert not Path(sweeps.location).exists()
+
+
+@pytest.mark.slow
+def test_seeds_of_a_settled_cell_are_left_out_and_a_plain_sweep_runs_them(sweeps):
+    (sweeps.folder / "few.py").write_text(
+        '"""A model that fails."""\nimport orch\n\n'
+        'cells = orch.grid(models=["rnn"], tasks=["modular_addition"], learning_rates=1e-3, seeds=7, steps=20,'
+        " test_length=20)\n"
+    )
+    shown = sweeps.run(
+        "sweep", "few.py", "--decide", "cells", "--confidence", "0.95", "--cpus", "1", "--pack", "1"
+    ).stdout
+    assert "4 trials finished" in shown
+    assert "left out: 3 trials that no open cell needs" in shown
+    assert (
+        "nothing to do: all is settled"
+        in sweeps.run("sweep", "few.py", "--decide", "cells", "--confidence", "0.95").stdout
+    )
+    assert "3 trials finished" in sweeps.run("sweep", "few.py").stdout

@@ -267,3 +267,16 @@ def test_machine_code_lies_in_a_folder_for_this_version():
     from numba.core import config
 
     assert config.CACHE_DIR.endswith(source_digest())
+
+
+@pytest.mark.parametrize(("rows", "terms", "columns"), [(1, 1, 1), (9, 5, 7), (17, 300, 40), (64, 64, 96)])
+def test_a_product_by_tiles_is_exact_to_rounding_and_the_same_for_any_number_of_rows(rows, terms, columns):
+    from orch.models.compiled.tile import PANEL, add_product
+
+    generator = torch.Generator().manual_seed(0)
+    x, weight = (torch.randn(size, terms, generator=generator) for size in (rows, columns))
+    panel, out, first = torch.empty(PANEL).numpy(), torch.ones(rows, columns), torch.ones(1, columns)
+    add_product(x.numpy(), weight.numpy().T, out.numpy(), panel)
+    add_product(x[-1:].numpy(), weight.numpy().T, first.numpy(), panel)
+    torch.testing.assert_close(out, (1 + x.double() @ weight.double().T).float(), rtol=1e-5, atol=1e-4)
+    assert torch.equal(out[-1:], first)

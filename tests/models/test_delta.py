@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from orch import models, tasks
 from orch.models import Vocabulary
-from orch.models.kernel import COMPILED
+from orch.models.kernel import COMPILED, COMPILED_2
 from orch.models.network import Network, build, per_trial_loss
 from orch.models.recurrence.delta_rule import delta_rule, delta_rule_by_step
 from orch.tasks.sampling import Sampler
@@ -156,18 +156,34 @@ def test_the_network_is_that_of_a_plain_loop_over_tokens_whose_transitions_have_
         torch.testing.assert_close(found, answer(network.config, network.member(0), tokens), rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.parametrize("kernel", [COMPILED, COMPILED_2])
 @every_variant
-def test_the_compiled_kernel_has_the_losses_and_gradients_of_its_plain_twin(variant):
+def test_the_compiled_kernel_has_the_losses_and_gradients_of_its_plain_twin(variant, kernel):
     network = network_of(variant, num_trials=2)
     tokens, end, target = batch(num_trials=2, num_samples=21)
     loss = per_trial_loss(network(tokens, end), target).mean(1)
     expected = torch.autograd.grad(loss.sum(), [network[name] for name in network.names])
-    network.kernel = COMPILED
+    network.kernel = kernel
     found_loss, found = network.compiled_gradients(tokens, target)
     torch.testing.assert_close(found_loss, loss, rtol=1e-5, atol=1e-6)
     for name, gradient in zip(network.names, expected, strict=True):
         worst = (found[name] - gradient).abs().max().item()
         assert worst <= 5e-5 * gradient.abs().max().item() + 1e-7, f"{name} differs by {worst}"
+
+
+@every_variant
+def test_a_compiled_step_of_a_pack_has_the_bits_of_each_trial_alone(variant):
+    network = network_of(variant, num_trials=3)
+    tokens, _, target = batch(num_trials=3, num_samples=21)
+    network.kernel = COMPILED_2
+    loss, gradients = network.compiled_gradients(tokens, target)
+    for trial in range(3):
+        alone = type(network)(network.config, network.vocabulary, [network.member(trial)])
+        alone.kernel = COMPILED_2
+        own_loss, own = alone.compiled_gradients(tokens[trial : trial + 1], target[trial : trial + 1])
+        assert torch.equal(own_loss[0], loss[trial])
+        for name in network.names:
+            assert torch.equal(own[name][0], gradients[name][trial]), name
 
 
 def test_long_sequences_are_left_to_the_chunked_form():

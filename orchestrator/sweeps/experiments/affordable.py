@@ -57,5 +57,5 @@ def in_turn(trials: Sequence[Trial | Waiting], results: Results) -> list[Trial |
         return [enough[0]]
     found: list[Trial | Waiting] = [*finished, *left[:1]]
     if len(left) > 1:
-        found.append(Waiting(f"the outcome of learning rate {left[0].learning_rate:g}", left[1]))
+        found.append(Waiting(f"the outcome of learning rate {left[0].learning_rate:g}", left[1], (left[0],)))
     return found
