@@ -182,6 +182,8 @@ def tile_title(tile: Tile, row: str, column: Any) -> str:
     if tile.mean is not None and summary.learning_rate is not None:
         seeds = counted(summary.num_seeds, "seed")
         lines.append(f"mean {decimals(tile.mean)} over {seeds} at the chosen rate {summary.learning_rate:g}")
+    if tile.learned is not None:
+        lines.append(f"seeds that learned: {tile.learned}, with Wilson's interval")
     if tile.published is not None:
         lines.append(f"published {decimals(tile.published)}")
     lines.append(f"{summary.num_done} of {counted(summary.num_planned, 'trial')} finished")

@@ -10,6 +10,7 @@ from orch.analysis.comparison import compare
 from orch.analysis.differing_settings import distinguish
 from orch.analysis.published import OOD, tables_of
 from orch.analysis.report.collect import sweep_result
+from orch.analysis.statistics import Share
 from orch.sweeps.measured import Row
 
 _VARY = ("learning_rate", "init_seed", "data_seed")
@@ -42,6 +43,11 @@ class Tile:
     def mean(self) -> float | None:
         """The mean accuracy over the seeds of the chosen learning rate; None if it was not measured."""
         return None if self.summary.scores is None else self.summary.scores[OOD].mean
+
+    @property
+    def learned(self) -> Share | None:
+        """The seeds of the chosen learning rate that learned; None if the accuracy was not measured."""
+        return None if self.summary.scores is None else self.summary.scores[OOD].learned
 
     @property
     def trial_to_show(self) -> str | None:

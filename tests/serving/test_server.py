@@ -143,6 +143,7 @@ def test_a_trial_says_how_to_run_it_again_and_what_its_cell_has(get, store):
     assert f"orch train --trial {TRIALS[0].id} --store {store.uri}" in text
     assert TRIALS[1].id in text, "the other learning rate of its cell"
     assert '<svg class="chart"' in text
+    assert "seeds that learned: 1 of 1 (0.21–1.00)" in get("/")[2]
     assert get("/trial/ffffffffffffffff")[0] == 400
     assert get("/trial/../../etc/passwd")[0] == 404
     assert get("/nowhere")[0] == 404
