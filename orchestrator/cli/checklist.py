@@ -25,7 +25,7 @@ def checklist(
     output: Path | None,
     store: str,
 ) -> None:
-    """Answer the reproducibility questions of the NeurIPS checklist.
+    """Answer the questions of the NeurIPS checklist from a store.
 
     The answers are from what the store has recorded of its finished trials, or of those of the named sweeps: runs,
     ranges of settings, selection, seeds and intervals, hardware, hours, versions and commits. Read them before you

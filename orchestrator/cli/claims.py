@@ -67,7 +67,7 @@ def claims(
     as_json: bool,
     strict: bool,
 ) -> None:
-    """Decide which claims of the paper, and of the field, the results support.
+    """Decide which claims of the literature the results support.
 
     Each claim is supported, contradicted, or there is not enough data. A model has learned at an accuracy of 0.95 or
     more and has failed below 0.5, for the best over learning rates and seeds, as in the paper; in between it has done
