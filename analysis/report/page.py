@@ -91,7 +91,8 @@ def _fill(template: str, **values: Any) -> Markup:
 
 def _sections(report: StudyReport, gallery: Gallery) -> Iterator[PageSection]:
     """Yield the results that answer the paper's question, then its claims, then the other results and their origin."""
-    if any(sweep.name == SWEEP for sweep in report.sweeps):
+    has_atlas = any(sweep.name == SWEEP for sweep in report.sweeps)
+    if has_atlas:
         yield PageSection("atlas", "Theory and measurement", _atlas(read_atlas(report.board), gallery))
 
     def paper_tables(sweep: SweepResult) -> list[Markup]:
@@ -120,7 +121,7 @@ def _sections(report: StudyReport, gallery: Gallery) -> Iterator[PageSection]:
         drawings = [drawing for drawing in gallery.drawings if drawing.name == FIRST_FIGURE]
         content = _fill("lead", drawings=drawings, tables=paper_tables(lead))
         yield PageSection("lead", "The main result", content)
-    elif report.sweeps:
+    elif report.sweeps and not has_atlas:
         yield PageSection("results", "Results by sweep", results)
     if report.claims:
         of_field = any(each.scale == ATLAS for each in report.claims)
@@ -128,7 +129,7 @@ def _sections(report: StudyReport, gallery: Gallery) -> Iterator[PageSection]:
     if report.comparisons:
         title = "How far the published numbers are met"
         yield PageSection("numbers", title, reproduction_section(report.comparisons))
-    if lead is not None:
+    if lead is not None or has_atlas:
         yield PageSection("results", "Results by sweep", results)
     failures = _fill("failures", failures=report.failures, most_ids=MOST_IDS, report=report)
     yield PageSection("failures", "Failures", failures)

@@ -141,5 +141,6 @@ def test_a_store_is_asked_and_its_report_lists_each_disagreement_with_its_trials
     report = collect(store, ["atlas"], "laptop")
     text = page(report, figures(report.board, ["atlas"]))
     assert "Where they disagree" in text
+    assert text.index('id="atlas"') < text.index('id="claims"') < text.index('id="results"')
     assert f"{tile.joined.cell.trial_ids[0]} 1.00" in text
     assert "Claims of the field, by the atlas" in text

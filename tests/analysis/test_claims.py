@@ -352,10 +352,10 @@ def test_claims_are_judged_at_every_scale_with_results(demo_store, tmp_path):
         judge_store(other)
 
 
-def test_the_report_shows_the_claims_before_the_tables(demo_store):
+def test_the_report_shows_the_claims_after_the_results_that_answer_the_question(demo_store):
     report = collect(demo_store, ["demo"], "laptop")
     text = page(report, figures(report.board, ["demo"]))
-    assert 0 < text.index('id="claims"') < text.index('id="results"')
+    assert 0 < text.index('id="results"') < text.index('id="claims"')
     assert "✓ supported for m = 2, 3" in text
     assert "Claims at demo scale: 6 supported" in text
     assert "No results yet (they need additive, " in text
