@@ -134,7 +134,7 @@ def _tile(tile: Tile | None, colours: bool) -> Text:
 
 
 def _claims(asked: ClaimsAtScale, overview: Overview) -> Iterator[Text]:
-    yield Text(f"Claims at {asked.scale} scale: {asked.summary}", style="bold")
+    yield Text(f"{asked.title}: {asked.summary}", style="bold")
     for judgement in asked.judgements:
         turned = overview.turned.get((asked.scale, judgement.claim.id))
         if turned is not None or judgement.verdict is Verdict.CONTRADICTED:
