@@ -1,7 +1,8 @@
 """Conditions on cells, of which claims consist: each holds, is violated, is unclear, or lacks results.
 
 A model learns a cell at 0.95 or more and fails it below 0.5, half of the way from chance to perfect; between the two it
-does neither. Success is final; failure counts only after every planned learning rate was tried.
+does neither. Success is final; failure counts only after every planned learning rate was tried, and where there is only
+one, every planned seed.
 """
 
 import enum
