@@ -62,6 +62,11 @@ class Evidence:
         """Whether any cell has a finished trial."""
         return any(answer.accuracy is not None for answer in self._answers.values())
 
+    @property
+    def whole(self) -> "Evidence":
+        """The evidence of all seeds."""
+        return self
+
     def of_seed(self, seed: int) -> "Evidence":
         """Return the evidence that one seed alone gives, at the chosen learning rates."""
         return _SeedEvidence(self, seed)
@@ -75,6 +80,10 @@ class _SeedEvidence(Evidence):
     def __init__(self, whole: Evidence, seed: int):
         super().__init__({}, whole.rotations)
         self._whole, self._seed = whole, seed
+
+    @property
+    def whole(self) -> Evidence:
+        return self._whole
 
     def ask(self, question: Question, reading: str = "") -> Answer | None:
         answer = self._whole.ask(question, reading)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from orch.analysis.board import Board, BoardCell
 from orch.analysis.claims.claim import Claim
 from orch.analysis.claims.condition import Condition, ConditionState
-from orch.analysis.claims.evidence import board_evidence, cells_by_key
+from orch.analysis.claims.evidence import Question, board_evidence, cells_by_key
 from orch.analysis.claims.judging import claims_at
 from orch.analysis.claims.missing_seeds import seeds_to_add
 from orch.analysis.claims.sureness import ReadingSureness, SeedFinding
@@ -120,20 +120,26 @@ class _ClaimValues:
             yield from sorted(filter(None, found), key=lambda need: need.seconds)[: max(0, lacking)]
 
     def _need(self, condition: Condition, reading: str) -> Need:
-        cells = self._cells(condition, reading)
-        return together(self._needs.need(cell.cell.example.stackable(), split) for cell, split in cells)
+        """Return what gives a condition its outcome; once its cells are settled, the cheapest control that is left."""
+        need = together(self._needs_of(condition.questions, reading))
+        controls = filter(None, self._needs_of(condition.controls, reading))
+        return need or min(controls, key=lambda each: each.seconds, default=need)
+
+    def _needs_of(self, questions: Iterable[Question], reading: str) -> Iterator[Need]:
+        for cell, split in self._cells(questions, reading):
+            yield self._needs.need(cell.cell.example.stackable(), split)
 
     def _seeds(self, finding: SeedFinding, reading: str) -> Need:
         number = seeds_to_add(finding.more, finding.num_seeds)
         found = []
-        for cell, _ in self._cells(finding.condition, reading):
+        for cell, _ in self._cells(finding.condition.questions, reading):
             if cell.choice is not None:
                 key, has = cell.cell.example.stackable(), self._board.every_seed(cell)
                 found.append(self._needs.need_seeds(key, cell.choice.learning_rate, has, number))
         return together(found)
 
-    def _cells(self, condition: Condition, reading: str) -> Iterator[tuple[BoardCell, str]]:
-        for question in condition.questions:
+    def _cells(self, questions: Iterable[Question], reading: str) -> Iterator[tuple[BoardCell, str]]:
+        for question in questions:
             places = ((question.sweep, question.key, name) for name in (reading, ""))
             if cell := next((self._by_key[place] for place in places if place in self._by_key), None):
                 yield cell, question.split
