@@ -34,6 +34,7 @@ FAMILIES = (
     Family.SIGNED_DIAGONAL,
     Family.ROTATIONS,
     Family.COMPLEX_DIAGONAL,
+    Family.FADING,
     Family.BOUNDED_DEPTH,
     Family.REFLECTIONS,
     Family.DENSE,
