@@ -216,26 +216,28 @@ def _real_eigenvalues(algebra: Algebra) -> Prediction:
 
 
 def _dense(algebra: Algebra, size: int | None, rank: int | None) -> Prediction:
-    is_one_symbol = algebra.tokens_per_input == 1
-    states, symbols = algebra.states_between_symbols, algebra.num_inputs if is_one_symbol else algebra.num_symbols
-    plane = algebra.space.dimension if algebra.space is not None and is_one_symbol else states
-    needed = min(states, plane)
-    if rank is not None and rank < symbols * needed:
-        reason = (
-            f"{symbols * needed} factors would be enough, {needed} for each symbol; whether fewer are, is not computed"
-        )
-        return Prediction(Verdict.DEPENDS, reason, MERRILL)
-    if rank is None and (size is None or size >= states):
+    states, is_one_symbol = algebra.states_between_symbols, algebra.tokens_per_input == 1
+    space = algebra.space.dimension if algebra.space is not None and is_one_symbol else states
+    if rank is not None:
+        return _factored(algebra, rank, states if algebra.is_commutative else min(states, space))
+    if size is None or size >= states:
         reason = "a matrix of zeros and ones per symbol moves a one-hot state as the table says"
         return Prediction(Verdict.CAN, reason, MERRILL, 1)
-    if rank is not None:
-        reason = f"each symbol has {needed} of the factors, enough for its matrix on {needed} dimensions"
-        return Prediction(Verdict.CAN, reason, MERRILL, 1)
-    if size is not None and size >= needed:
-        reason = f"the group acts on spaces of {needed} dimensions, one for each block"
+    if size >= space:
+        reason = f"the group acts on spaces of {space} dimensions, one for each block"
         return Prediction(Verdict.CAN, reason, MERRILL, 1)
     pending = "" if is_one_symbol else ", which include the symbols that are pending"
     reason = f"blocks of {states} would be enough for all states{pending}; whether smaller ones are, is not computed"
+    return Prediction(Verdict.DEPENDS, reason, MERRILL)
+
+
+def _factored(algebra: Algebra, rank: int, dimension: int) -> Prediction:
+    """Return the verdict for dense matrices that share `rank` factors, on a space that all inputs can act on."""
+    enough = dimension * (algebra.num_inputs if algebra.tokens_per_input == 1 else algebra.num_symbols)
+    if rank >= enough:
+        reason = f"{enough} factors are enough: {dimension} for the matrix of each symbol"
+        return Prediction(Verdict.CAN, reason, MERRILL, 1)
+    reason = f"{enough} factors would be enough, {dimension} for each symbol; whether fewer are, is not computed"
     return Prediction(Verdict.DEPENDS, reason, MERRILL)
 
 

@@ -183,6 +183,9 @@ def test_claims_of_the_field_are_supported_where_models_do_what_is_claimed():
     assert {each.claim.id: each.verdict for each in judged.judgements} == dict.fromkeys(
         (claim.id for claim in FIELD_CLAIMS), Verdict.SUPPORTED
     )
+    assert "begins at 0.44" in judged.caution
+    assert judged.sure_summary == f"0 supported, 0 contradicted, {len(FIELD_CLAIMS)} undecided"
+    assert judge_board(board(learning_flip_flop), confidence=0.6).caution == ""
     judged = judge_board(board(lambda tile: 1.0))
     contradicted = {each.claim.id for each in judged.having(Verdict.CONTRADICTED)}
     assert "positive-eigenvalues-fail-parity" in contradicted

@@ -316,6 +316,7 @@ def test_factors_suffice_if_every_input_can_have_its_own():
 
     assert [verdict(StateMachine(modulus=5), rank) for rank in (1, 4, 256)] == [DEPENDS, DEPENDS, CAN]
     assert [verdict(WordProblem(group="S5:generators"), rank) for rank in (7, 8)] == [DEPENDS, CAN]
+    assert verdict(WordProblem(group="Z2xZ2"), 4) is DEPENDS, "its parts side by side have more than one dimension"
 
 
 def test_a_fading_memory_tracks_only_what_the_last_inputs_decide():
