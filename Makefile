@@ -36,11 +36,11 @@ lint: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Before a merge. Tests that start Ray have the machine to themselves; the others run in parallel and measure coverage.
+# Before a merge. Tests that start Ray run two files at a time, each with a Ray of its own; the others measure coverage.
 test: $(READY)
 	$(UNIT_TESTS)
 	@echo "Branch coverage of the tests without Ray, in percent: $$($(BIN)/coverage report --format total)"
-	$(BIN)/pytest --durations 10 -m 'ray and not cluster and not slow'
+	$(BIN)/pytest --numprocesses 2 --dist loadfile --durations 10 -m 'ray and not cluster and not slow'
 
 # The lines and branches that the tests without Ray leave out, file by file.
 coverage: $(READY)

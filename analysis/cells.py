@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from orch.analysis.aggregate import COLUMNS, METRICS, CellSummary, Score, summarise
+from orch.analysis.aggregate import COLUMNS, METRICS, Score, summarise
 from orch.analysis.arrow_tables import column, to_table
-from orch.analysis.statistics import BEST_OF
+from orch.analysis.statistics import BEST_OF, Share
 from orch.core.errors import OrchError
 from orch.store import SCHEMAS
 from orch.store.columns import SETTINGS
@@ -85,9 +85,8 @@ def statistics_of(score: Score | None) -> dict[str, float | None]:
     return {each.name: value for each, value in zip(STATISTICS, values, strict=True)}
 
 
-def failing_of(summary: CellSummary) -> dict[str, float | None]:
-    """Return the values of the columns `FAILING` for a cell."""
-    share = summary.failing
+def failing_of(share: Share | None) -> dict[str, float | None]:
+    """Return the values of the columns `FAILING` for the share of a cell."""
     values = (share.of, share.value, share.low, share.high) if share else (None,) * len(FAILING)
     return {each.name: value for each, value in zip(FAILING, values, strict=True)}
 
@@ -167,7 +166,7 @@ def _summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     for split, score in summary.scores.items():
         named = {name: getattr(score, name) for name in ("best", "best_trial", "mean", "spread", "num_measured")}
         values |= {f"{split}_{name}": value for name, value in (named | statistics_of(score)).items()}
-    return values | failing_of(summary)
+    return values | failing_of(summary.failing)
 
 
 def variant(config: str, definitions: Definitions = BUILT_IN_DEFINITIONS) -> str:

@@ -215,6 +215,7 @@ def _row(group: _Group, names: Sequence[str], score: str, spread: Spread, best_o
     summary = summarise(group.rows, num_planned, group.num_failed, {score: score}, spread, best_of)
     found = None if summary.scores is None else summary.scores[score]
     mixed = [name for name, values in zip(names, zip(*group.cells, strict=True), strict=True) if len({*values}) > 1]
+    alike = len(group.cells) == 1  # trials of several cells are no draws of one thing
     others = [f"{len(mixed) - MOST_NAMED} more"] if len(mixed) > MOST_NAMED else []
     remarks = [summary.remark, f"mixes {', '.join([*mixed[:MOST_NAMED], *others])}" if mixed else ""]
     return {
@@ -228,8 +229,8 @@ def _row(group: _Group, names: Sequence[str], score: str, spread: Spread, best_o
         "mean": found and found.mean,
         spread.column: found and found.spread,
         "seeds": summary.num_seeds,
-        **statistics_of(found),
-        **failing_of(summary),
+        **statistics_of(found if alike else None),
+        **failing_of(summary.failing if alike else None),
         "remark": "; ".join(remark for remark in remarks if remark),
         "best_trial": found and found.best_trial,
     }

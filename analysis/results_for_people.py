@@ -24,6 +24,7 @@ def for_people(
     """Return the results in fewer columns: related numbers share a column, and empty columns are dropped."""
     rows = found.to_pylist()
     has_spread = any(row[spread.column] is not None for row in rows)
+    any_share = any(row["share_learned"] is not None for row in rows)
     mean = _heading(spread) if has_spread else "mean"
     shown = [
         {name: row[name] for name in by}
@@ -34,7 +35,7 @@ def for_people(
             "rate": row["chosen_rate"],
             "chosen at": row["chosen_at"],
             mean: _with_interval(row, metric) if spread is Spread.BOOTSTRAP else _with_spread(row, spread, metric),
-            "seeds": None if row["share_learned"] is not None else row["seeds"],
+            "seeds": None if any_share else row["seeds"],
             "seeds that learn": _share(row),
             "perfect, then fail": _failing(row),
             "remark": row["remark"],
@@ -61,9 +62,11 @@ def caption(found: pa.Table, metric: str, spread: Spread = Spread.SD, best_of: i
         "Seeds that learn: 0.95 or more at that rate, with the 95% Wilson interval of their share."
         if _any(found, "share_learned")
         else "",
-        "Perfect, then fail: seeds with 0.99 or more at trained lengths and less than 0.95 at the test length."
-        if any(found["share_failing"].to_pylist())
+        "Perfect, then fail: seeds with 0.99 or more at trained lengths and less than 0.95 at the test length; a dash"
+        " where none is perfect."
+        if _any(found, "share_failing")
         else "",
+        "Rows that mix cells have no such shares." if any(number > 1 for number in found["cells"].to_pylist()) else "",
         "A dash: not measured." if None in found["best"].to_pylist() else "",
     ]
     return " ".join(filter(None, sentences))
@@ -114,7 +117,7 @@ def _share(row: Mapping[str, Any]) -> str | None:
 
 
 def _failing(row: Mapping[str, Any]) -> str | None:
-    """Return how many seeds that are perfect at trained lengths fail at the test length; None where none does."""
-    if not row["share_failing"]:
+    """Return how many seeds that are perfect at trained lengths fail at the test length; None if none is perfect."""
+    if row["share_failing"] is None:
         return None
     return f"{round(row['share_failing'] * row['num_perfect'])} of {row['num_perfect']}"

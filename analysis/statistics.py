@@ -126,9 +126,9 @@ def expected_best(values: Sequence[float], of: int = BEST_OF, lowest: bool = Fal
         return None
     ordered, number = sorted(values, reverse=lowest), len(values)
     shares = [(place / number) ** of for place in range(number + 1)]
-    return math.fsum(
-        value * (after - before) for value, (before, after) in zip(ordered, itertools.pairwise(shares), strict=True)
-    )
+    terms = zip(ordered, itertools.pairwise(shares), strict=True)
+    expected = math.fsum(value * (after - before) for value, (before, after) in terms)
+    return min(max(expected, min(values)), max(values))  # rounding may step outside
 
 
 @functools.lru_cache(maxsize=1 << 14)

@@ -103,7 +103,11 @@ class Sampler:
         most_inputs, first = (tokens_NT.shape[1] - 3) // num_slots + 1, interval - 1
         place_P = 1 + num_slots * torch.arange(first, max(first, most_inputs), interval, device=self.device)
         is_there_NP = place_P < end_N[:, None]
-        label_NP = self._target[torch.stack(list(self._states(tokens_NT)), 1)[:, place_P]]
+        label_NP = torch.empty(len(tokens_NT), len(place_P), dtype=torch.int64, device=self.device)
+        column_of = {1 + num_slots * (first + interval * column): column for column in range(len(place_P))}
+        for place, state_N in enumerate(self._states(tokens_NT)):
+            if place in column_of:
+                label_NP[:, column_of[place]] = self._target[state_N]
         place_NP = torch.where(is_there_NP, place_P, end_N[:, None])
         label_NP = torch.where(is_there_NP, label_NP, IGNORED)
         return Batch(tokens_NT, torch.cat([place_NP, end_N[:, None]], 1), torch.cat([label_NP, target_N[:, None]], 1))

@@ -44,15 +44,18 @@ def stacks_exactly(trial: Trial) -> bool:
     """Return whether the trial's numbers on a CPU are the same, bit for bit, alone and in a stack.
 
     They are where every trial's matrices begin at a multiple of 16 bytes and its states are a multiple of 32 numbers:
-    matrix products depend on the one and exponentials on the other, in the last bit. Other trials would differ by
-    rounding, which training can amplify, so they run alone.
+    matrix products depend on the one and exponentials on the other, in the last bit. Products over all positions, which
+    layers on top of each other take where no kernel computes a whole step, were seen to need whole batches of 64 too.
+    Other trials would differ by rounding, which training can amplify, so they run alone.
     """
     model = trial.model
+    by_position = trial.label_interval is not None or trial.precision != FLOAT32
+    rows = 64 if by_position and getattr(model, "layers", 1) > 1 else 1
     matrices = [shape for shape in model.shapes(trial.vocabulary).values() if len(shape) > 1]
     return (
         model.packs
         and all(shape[-1] % 4 == 0 for shape in matrices)
-        and all(count * model.width % 32 == 0 for count in trial.batch_sizes)
+        and all(count * model.width % 32 == 0 and count % rows == 0 for count in trial.batch_sizes)
     )
 
 
@@ -83,7 +86,7 @@ def memory(trial: Trial, size: int = 1, device: str = "cpu") -> float:
     recorded = 4 * num_parameters - unwritten + in_training + max(in_evaluation, 3 * num_parameters)
     # Without it, the copies are stacked anew: weights, moments, and one of these twice.
     numbers = max(recorded, 7 * num_parameters)
-    block = STEPS_PER_BLOCK * trial.batch_size * (num_tokens(trial.max_inputs) + 2)
+    block = STEPS_PER_BLOCK * trial.batch_size * (num_tokens(trial.max_inputs) + 2 * math.prod(trial.label_shape))
     return size * (_num_bytes(trial) * numbers + COPIES_OF_DATA * 8 * block)
 
 

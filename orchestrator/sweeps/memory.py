@@ -35,10 +35,11 @@ def least_bytes(trial: Trial, device: str = "cpu") -> dict[str, int]:
     states = number * trial.batch_size * trained * trial.model.width if on_cpu else 0
     drawn = trial.train_examples or STEPS_PER_BLOCK * trial.batch_size
     tokens = TOKEN * COPIES_OF_TOKENS
+    labels = 2 * TOKEN * math.prod(trial.label_shape)  # places and answers, and only once
     return {
         f"{num_parameters:,} parameters": weights,
         f"training batches of {trial.batch_size:,} samples with up to {trial.max_inputs:,} inputs": states
-        + tokens * drawn * trained,
+        + (tokens * trained + labels) * drawn,
         f"{trial.validation_samples:,} validation samples": tokens * trial.validation_samples * trained,
         f"{trial.test_samples:,} test samples of {longest:,} inputs": tokens
         * trial.test_samples

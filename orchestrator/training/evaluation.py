@@ -64,7 +64,7 @@ def evaluate(network: Network, batch: Batch) -> list[Score]:
             is_right = logits_KBV.argmax(-1).view_as(target_KB) == target_KB
             right.append(is_right if target_KB.dim() == 2 else is_right[..., -1])
             if target_KB.dim() > 2:
-                right_of_all.append(mean_of_labels(is_right, target_KB))
+                right_of_all.append(mean_of_labels(is_right.double(), target_KB))
     network.train(was_training)
     # Over all samples at once, so that the sum does not depend on the size of the batches.
     means = [torch.cat(parts, dim=1).double().mean(1).tolist() for parts in (losses, right, right_of_all) if parts]
