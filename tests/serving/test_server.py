@@ -122,6 +122,16 @@ def test_a_query_stops_in_time_and_a_huge_answer_is_cut(get, monkeypatch):
     assert "The first 50 rows" in text
 
 
+def test_a_store_of_a_protocol_has_a_plan_and_says_why_nothing_is_compared(get):
+    status, _, text = get("/table/plan", scale="smoke:word-problem")
+    assert (status, "leaves out sweeps" in text) == (200, True)
+    status, _, text = get("/query", sql="SELECT DISTINCT unnest(sweeps) FROM plan", scale="smoke:word-problem")
+    assert status == 200
+    assert "main" in text
+    assert "data-efficiency" not in text
+    assert "not compared under a protocol" in get("/table/comparison", scale="smoke:word-problem")[2]
+
+
 def test_tables_are_sorted_filtered_and_downloaded_alike(get):
     status, _, page = get("/table/trials", sort="ood_accuracy", filter="bilinear")
     assert status == 200
