@@ -24,8 +24,8 @@ from orch.serving.table_page import SHOWN, Selection, select, turn_to
 from orch.serving.trial_details import read_trial
 from orch.sweeps.scales import SCALES, find_scale, is_scale
 
-LIMITS = Limits(seconds=10.0, rows=10_000, memory="1GB", threads=1)
-DOWNLOAD_LIMITS = Limits(seconds=60.0, rows=2_000_000, memory="1GB", threads=1)
+LIMITS = Limits(seconds=10.0, rows=10_000, memory="1GB", threads=1, own_process=True)
+DOWNLOAD_LIMITS = Limits(seconds=60.0, rows=2_000_000, memory="1GB", threads=1, own_process=True)
 QUIET_SECONDS = 15.0
 """A stream without news says so this often."""
 _TRIAL = re.compile(r"/trial/([0-9a-zA-Z_-]{1,64})")
