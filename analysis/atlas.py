@@ -3,11 +3,12 @@
 import functools
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import takewhile
 
 from orch.analysis.board import Board, BoardCell
-from orch.sweeps.measured import accuracies_by_length, measured
+from orch.sweeps.measured import Row, accuracies_by_length, measured
 from orch.sweeps.selection import LEARNED
 from orch.tasks import Task
 from orch.tasks.algebra import Algebra, Family, Prediction, Verdict, analyse, predict
@@ -23,6 +24,8 @@ class TaskKind(StrEnum):
     SOLVABLE = "solvable group"
     WITH_GROUPS = "forgets, and has groups"
     UNSOLVABLE = "not solvable"
+    UNKNOWN = "not computed"
+    """The monoid is too large to be enumerated."""
 
 
 FAMILIES = (
@@ -31,6 +34,7 @@ FAMILIES = (
     Family.SIGNED_DIAGONAL,
     Family.ROTATIONS,
     Family.COMPLEX_DIAGONAL,
+    Family.FADING,
     Family.BOUNDED_DEPTH,
     Family.REFLECTIONS,
     Family.DENSE,
@@ -47,6 +51,8 @@ class Outcome(StrEnum):
     """Theory says that some weights track the task, and no seed found them."""
     UNFORESEEN = "unforeseen"
     """Theory says that no weights track the task at every length, and a seed has learned it."""
+    NO_EVIDENCE = "no evidence"
+    """Theory rules the task out and no seed has learned it, but the model has learned no other task either."""
     NO_PREDICTION = "no prediction"
     NOT_MEASURED = "not measured"
     """No trial is finished, or too few to tell."""
@@ -63,6 +69,8 @@ class Tile:
     family: Family
     prediction: Prediction
     joined: BoardCell
+    learns_another: bool = False
+    """Whether a seed of the same model has learned some task of the atlas: without it, a failure is no evidence."""
 
     @property
     def num_finished(self) -> int:
@@ -98,14 +106,18 @@ class Tile:
     def remark(self) -> str:
         """What the measurement says about a disagreement: whether the model failed to fit, or to hold."""
         if self.outcome is Outcome.UNFORESEEN:
-            return "holds at all tested lengths; theory speaks of every length, or of a limit that is not reached here"
+            learned = [row for row in self.joined.finished if self.accuracies.get(row["trial_id"], 0.0) >= LEARNED]
+            gaps = [_first_failing(row) for row in learned]
+            holds = "holds at all tested lengths" if None in gaps else f"fails at {max(filter(None, gaps))} inputs"
+            return f"{holds}; theory speaks of every length, or of a limit that is not reached here"
         best = self.best_in_validation
         if self.outcome is not Outcome.NOT_FOUND or best is None:
             return ""
         if best < LEARNED:
             return f"not fitted at trained lengths either ({best:.2f}): a question of training, not of length"
-        held = [length for length, accuracy in self.by_length.items() if accuracy >= LEARNED]
-        return f"fits trained lengths and holds up to {max(held)} inputs" if held else "fits only trained lengths"
+        fitted = [row for row in self.joined.finished if (measured(row, "validation_accuracy") or 0.0) >= LEARNED]
+        held = max((length for row in fitted for length in _held(row)), default=None)
+        return "fits only trained lengths" if held is None else f"fits trained lengths and holds up to {held} inputs"
 
     @property
     def best_in_validation(self) -> float | None:
@@ -115,7 +127,10 @@ class Tile:
 
     @property
     def outcome(self) -> Outcome:
-        """How theory and measurement compare. Success is final; failure counts only once every seed is finished."""
+        """How theory and measurement compare. Success is final; failure counts only once every seed is finished.
+
+        A failure agrees with theory only if the same model has learned some task: it may else be that nothing trains.
+        """
         verdict = self.prediction.verdict
         settled = self.num_finished == len(self.joined.cell.trials)
         if not self.accuracies or not (self.num_learned or settled):
@@ -124,7 +139,9 @@ class Tile:
             return Outcome.NO_PREDICTION
         if self.num_learned:
             return Outcome.AGREES if verdict is Verdict.CAN else Outcome.UNFORESEEN
-        return Outcome.AGREES if verdict is Verdict.CANNOT else Outcome.NOT_FOUND
+        if verdict is Verdict.CAN:
+            return Outcome.NOT_FOUND
+        return Outcome.AGREES if self.learns_another else Outcome.NO_EVIDENCE
 
 
 @dataclass(frozen=True)
@@ -167,13 +184,16 @@ class Atlas:
             f"{measured_tiles:,} of {len(self.tiles):,} tiles are measured. Theory predicts {predicted:,} of them: it"
             f" agrees with {counts[Outcome.AGREES]:,}, {counts[Outcome.NOT_FOUND]:,} that it allows were not learned by"
             f" any seed, and {counts[Outcome.UNFORESEEN]:,} that it rules out were learned."
+            f" {counts[Outcome.NO_EVIDENCE]:,} that it rules out are no evidence: the model has not learned any task."
         )
 
 
 def read_atlas(board: Board) -> Atlas:
     """Return the atlas by the results of a board, however many there are."""
     cells = board.cells(SWEEP)
-    tiles = [tile for tile in map(_tile, cells) if tile is not None]
+    found = [tile for tile in map(_tile, cells) if tile is not None]
+    able = {tile.model for tile in found if tile.num_learned}
+    tiles = [replace(tile, learns_another=tile.model in able) for tile in found]
     kinds, families = list(TaskKind), list(FAMILIES)
     tiles.sort(key=lambda tile: (families.index(tile.family), kinds.index(tile.kind), _size(tile.task)))
     return Atlas(tiles, cells[0].cell.example.test_length)
@@ -196,14 +216,28 @@ def algebra_of(task: Task) -> Algebra:
 
 
 def kind_of(algebra: Algebra) -> TaskKind:
-    """Return the kind of a task by its algebra; what was not computed counts as unsolvable."""
+    """Return the kind of a task by its algebra."""
     if algebra.is_aperiodic:
         return TaskKind.STAR_FREE
-    if not algebra.is_solvable:
+    if algebra.is_solvable is False:
         return TaskKind.UNSOLVABLE
+    if algebra.is_aperiodic is None or algebra.is_solvable is None:
+        return TaskKind.UNKNOWN
     if not algebra.is_group:
         return TaskKind.WITH_GROUPS
     return TaskKind.COMMUTATIVE if algebra.is_commutative else TaskKind.SOLVABLE
+
+
+def _first_failing(row: Row) -> int | None:
+    """Return the shortest tested length at which a trial is below `LEARNED`; None if there is none."""
+    scores = accuracies_by_length(row).items()
+    return next((length for length, accuracy in scores if accuracy < LEARNED), None)
+
+
+def _held(row: Row) -> list[int]:
+    """Return the tested lengths of a trial before the first one at which it fails."""
+    scores = accuracies_by_length(row).items()
+    return [length for length, _ in takewhile(lambda each: each[1] >= LEARNED, scores)]
 
 
 def _size(task: Task) -> int:

@@ -41,6 +41,13 @@ class BoardCell:
         """Number of trials that have no id yet, because they wait for the results of others."""
         return len(self.cell.trials) - len(self.cell.trial_ids)
 
+    @property
+    def settled(self) -> bool:
+        """Whether a low accuracy counts as a failure: every learning rate was tried, a single one with every seed."""
+        if len(self.cell.learning_rates) == 1:
+            return len(self.finished) == len(self.cell.trials)
+        return self.cell.learning_rates <= {row["learning_rate"] for row in self.finished}
+
     @functools.cached_property
     def summary(self) -> CellSummary:
         """Scores by the paper's reading and by ours, and counts of the trials."""

@@ -1,7 +1,8 @@
 """Conditions on cells, of which claims consist: each holds, is violated, is unclear, or lacks results.
 
 A model learns a cell at 0.95 or more and fails it below 0.5, half of the way from chance to perfect; between the two it
-does neither. Success is final; failure counts only after every planned learning rate was tried.
+does neither. Success is final; failure counts only after every planned learning rate was tried, and where there is only
+one, every planned seed.
 """
 
 import enum
@@ -51,6 +52,11 @@ class Condition(ABC):
     def questions(self) -> tuple[Question, ...]:
         """Every question whose answer the condition needs."""
         return self.first + self.second
+
+    @property
+    def controls(self) -> tuple[Question, ...]:
+        """Questions of which one must show that the model learns something; empty if the condition needs no control."""
+        return ()
 
     @property
     def modulus(self) -> int:
@@ -106,6 +112,29 @@ class Fails(Learns):
     __slots__ = ()
     if_learned = ConditionState.VIOLATED
     if_failed = ConditionState.HOLDS
+
+
+@dataclass(frozen=True, slots=True)
+class FailsThoughItLearns(Fails):
+    """Condition that none of these cells is learned, by a model that learns another: if nothing trains, nothing fails.
+
+    The control is asked of all seeds together, also where the condition is asked of one.
+    """
+
+    others: tuple[Question, ...] = ()
+    """Questions about the same model on every task, of which it must have learned one."""
+
+    @property
+    def controls(self) -> tuple[Question, ...]:
+        return self.others
+
+    def check(self, evidence: Evidence, reading: str) -> Finding:
+        found = Fails.check(self, evidence, reading)
+        answers = (evidence.whole.ask(question, reading) for question in self.others)
+        learned = any(each is not None and (each.accuracy or 0.0) >= LEARNED for each in answers)
+        if found.outcome is not ConditionState.HOLDS or learned:
+            return found
+        return self.finding(ConditionState.MISSING, "failed, but learned no task so far", trial_ids=found.trial_ids)
 
 
 def number(accuracy: float) -> str:

@@ -29,7 +29,7 @@ class Answer:
     accuracy: float | None
     """Best accuracy over learning rates and seeds, as in the paper; None if it was measured in no trial."""
     settled: bool
-    """Whether every learning rate was tried. Only then can a low accuracy count as a failure."""
+    """Whether the cell is settled: see `BoardCell.settled`. Only then can a low accuracy count as a failure."""
     trial_id: str = ""
     """Trial that reached the accuracy."""
     chosen: tuple[tuple[str, float], ...] = ()
@@ -62,6 +62,11 @@ class Evidence:
         """Whether any cell has a finished trial."""
         return any(answer.accuracy is not None for answer in self._answers.values())
 
+    @property
+    def whole(self) -> "Evidence":
+        """The evidence of all seeds."""
+        return self
+
     def of_seed(self, seed: int) -> "Evidence":
         """Return the evidence that one seed alone gives, at the chosen learning rates."""
         return _SeedEvidence(self, seed)
@@ -75,6 +80,10 @@ class _SeedEvidence(Evidence):
     def __init__(self, whole: Evidence, seed: int):
         super().__init__({}, whole.rotations)
         self._whole, self._seed = whole, seed
+
+    @property
+    def whole(self) -> Evidence:
+        return self._whole
 
     def ask(self, question: Question, reading: str = "") -> Answer | None:
         answer = self._whole.ask(question, reading)
@@ -118,12 +127,11 @@ def _cells(board: Board, sweeps: Collection[str]) -> Iterator[tuple[str, BoardCe
 
 
 def _answer(cell: BoardCell, split: str, rows: Mapping[int, Row]) -> Answer:
-    settled = cell.cell.learning_rates <= {row["learning_rate"] for row in cell.finished}
     if cell.summary.scores is None:
-        return Answer(None, settled)
+        return Answer(None, cell.settled)
     score = cell.summary.scores[split]
     scores = ((row["trial_id"], measured(row, METRICS[split])) for row in cell.chosen_best_first)
     chosen = tuple((trial_id, accuracy) for trial_id, accuracy in scores if accuracy is not None)
     known = ((seed, row["trial_id"], measured(row, METRICS[split])) for seed, row in rows.items())
     by_seed = {seed: (trial_id, accuracy) for seed, trial_id, accuracy in known if accuracy is not None}
-    return Answer(score.best, settled, score.best_trial or "", chosen, by_seed)
+    return Answer(score.best, cell.settled, score.best_trial or "", chosen, by_seed)

@@ -11,7 +11,7 @@ from orch.analysis.claims.claim import Claim
 from orch.analysis.claims.evidence import ATLAS, DEMO, Evidence, board_evidence
 from orch.analysis.claims.verdict import Judgement, judge
 from orch.analysis.claims.verdict_kind import Verdict
-from orch.analysis.statistics import CONFIDENCE
+from orch.analysis.statistics import CONFIDENCE, HALF, Share
 from orch.core.errors import OrchError, UnknownName
 from orch.sweeps.experiments import atlas, demo
 from orch.sweeps.scales import SCALES, Scale
@@ -73,6 +73,20 @@ class ClaimsAtScale:
     def confidence(self) -> float:
         """The confidence at which the claims are sure."""
         return next((each.sureness.confidence for each in self.judgements), CONFIDENCE)
+
+    @property
+    def caution(self) -> str:
+        """A sentence that says so if the planned seeds of the atlas cannot make any claim sure; otherwise empty."""
+        num_seeds = len(atlas.SMALL.seeds)
+        share = Share(num_seeds, num_seeds, self.confidence)
+        is_sure = any(each.sureness.verdict is not Verdict.NOT_ENOUGH for each in self.judgements)
+        if self.scale != ATLAS or share.low > HALF or is_sure:
+            return ""
+        return (
+            f"The {num_seeds} seeds of the atlas are too few to be {self.confidence:.0%} sure of any claim (the"
+            f" interval of {num_seeds} of {num_seeds} begins at {share.low:.2f}): orch claims --scale atlas --plan"
+            " lists seeds to add."
+        )
 
     @property
     def sure_summary(self) -> str:

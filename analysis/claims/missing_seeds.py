@@ -15,6 +15,7 @@ from orch.sweeps.trial import Trial
 MOST_SEEDS = 16
 """Most seeds of a cell that are planned at once: the shares that the number was computed from will change."""
 FEWEST_SEEDS = 2
+"""Fewest seeds to add to a cell while it cannot be computed how many would make it sure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +62,14 @@ def missing_seeds(board: Board, judged: ClaimsAtScale) -> list[MissingSeeds]:
     return [MissingSeeds(trial, tuple(sorted(seeds)), tuple(claims)) for trial, (seeds, claims) in found.items()]
 
 
+def seeds_to_add(more: int | None, has: int) -> int:
+    """Return how many seeds to add: as many as were computed, or otherwise as many again as there are."""
+    return max(FEWEST_SEEDS, has) if more is None else more
+
+
 def _wanted(finding: SeedFinding, known: Sequence[set[int]]) -> set[int]:
     """Return the seeds that a condition needs besides those it has: first those that some of its cells have."""
-    more = max(FEWEST_SEEDS, finding.num_seeds) if finding.more is None else finding.more
+    more = seeds_to_add(finding.more, finding.num_seeds)
     others = set().union(*known).difference(finding.seeds)
     some = sorted(others, key=lambda seed: (-sum(seed in each for each in known), seed))
     # A seed that every cell has and the condition could not use would not help it.
@@ -80,7 +86,7 @@ def _at_chosen_rate(cell: BoardCell) -> Trial:
 def sweep_file(missing: Iterable[MissingSeeds], confidence: float) -> str:
     """Write the missing seeds as a sweep file, which `orch plan` and `orch sweep` take."""
     lines = [
-        f'"""Seeds that would settle undecided claims of the paper with {confidence:.0%} confidence.',
+        f'"""Seeds that would settle undecided claims with {confidence:.0%} confidence.',
         "",
         "Written by orch claims --plan. Each cell has the settings of one model on one task at the learning rate that",
         "was chosen for it, and the seeds to add.",

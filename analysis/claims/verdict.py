@@ -74,7 +74,10 @@ class Judgement:
     @property
     def has_results(self) -> bool:
         """Whether any cell of the claim has a result."""
-        return any(finding.values or finding.outcome is not ConditionState.MISSING for finding in self._findings)
+        return any(
+            finding.values or finding.trial_ids or finding.outcome is not ConditionState.MISSING
+            for finding in self._findings
+        )
 
     @property
     def trial_ids(self) -> tuple[str, ...]:

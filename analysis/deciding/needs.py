@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from orch.analysis.aggregate import METRICS
 from orch.analysis.board import BoardCell
 from orch.analysis.published import OOD
-from orch.planning.plan import PlannedTrial
+from orch.planning.plan import LEAST_SECONDS, PlannedTrial
 from orch.sweeps.measured import Row, measured
 from orch.sweeps.selection import LEARNED, Waiting
 from orch.sweeps.trial import Trial
-
-LEAST_SECONDS = 0.001
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +50,7 @@ class CellNeeds:
         self._left: dict[Trial, list[PlannedTrial]] = {}
         self._planned: dict[str, PlannedTrial] = {}
         self._awaited: dict[Trial, tuple[str, ...]] = {}
+        self._single_rate: set[str] = set()
         self._tried: Counter[tuple[str, str, float]] = Counter()
         self._learned: Counter[tuple[str, str, float]] = Counter()
         for cell in cells:
@@ -69,6 +68,8 @@ class CellNeeds:
                 kind = self._kind(key, row["learning_rate"])
                 self._tried[kind] += 1
                 self._learned[kind] += _has_learned(row, OOD)
+        if len(cell.cell.learning_rates) == 1:
+            self._single_rate.update(cell.cell.trial_ids)
         waiting = [each for each in cell.cell.trials if isinstance(each, Waiting)]
         if waiting:
             self._awaited[key] = tuple(trial.id for each in waiting for trial in each.awaits)
@@ -90,7 +91,8 @@ class CellNeeds:
     def need(self, cell: Trial, split: str = OOD) -> Need:
         """Return what decides whether any trial learns a cell: one trial of each learning rate, until one learns.
 
-        A cell that waits for the results of others needs those.
+        A cell that is planned with a single learning rate needs every seed of it, as `BoardCell.settled` says. A cell
+        that waits for the results of others needs those.
         """
         rows = self.rows(cell)
         if any(_has_learned(row, split) for row in rows):
@@ -98,6 +100,8 @@ class CellNeeds:
         if cell in self._awaited:
             awaited = dict.fromkeys(self._awaited[cell])
             return Need(tuple((self._planned[each], 1.0) for each in awaited if each in self._planned))
+        if alone := [each for each in self._left.get(cell, ()) if each.id in self._single_rate]:
+            return self._until_one_learns(cell, alone)
         return self._untried_rates(cell, {row["learning_rate"] for row in rows})
 
     def need_seeds(self, cell: Trial, rate: float, seeds: Collection[int], number: int) -> Need:
@@ -112,11 +116,16 @@ class CellNeeds:
         for each in self._left.get(cell, ()):
             if each.trial.learning_rate not in tried:
                 first.setdefault(each.trial.learning_rate, each)
-        likeliest = sorted(first, key=lambda rate: (-self.chance(cell, rate), rate))
+        return self._until_one_learns(cell, first.values())
+
+    def _until_one_learns(self, cell: Trial, trials: Iterable[PlannedTrial]) -> Need:
+        """Return the need of these trials, the likeliest to learn first."""
         found, needed = [], 1.0
-        for rate in likeliest:
-            found.append((first[rate], needed))
-            needed *= 1 - self.chance(cell, rate)
+        for each in sorted(
+            trials, key=lambda each: (-self.chance(cell, each.trial.learning_rate), each.trial.learning_rate)
+        ):
+            found.append((each, needed))
+            needed *= 1 - self.chance(cell, each.trial.learning_rate)
         return Need(tuple(found))
 
     @staticmethod

@@ -6,19 +6,19 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from orch.analysis.board import Board, BoardCell
 from orch.analysis.claims.claim import Claim
 from orch.analysis.claims.condition import Condition, ConditionState
-from orch.analysis.claims.evidence import board_evidence, cells_by_key
-from orch.analysis.claims.judging import CLAIMS
+from orch.analysis.claims.evidence import Question, board_evidence, cells_by_key
+from orch.analysis.claims.judging import claims_at
+from orch.analysis.claims.missing_seeds import seeds_to_add
 from orch.analysis.claims.sureness import ReadingSureness, SeedFinding
 from orch.analysis.claims.verdict import ClaimReading, Judgement, judge
 from orch.analysis.claims.verdict_kind import Verdict
-from orch.analysis.deciding.needs import LEAST_SECONDS, CellNeeds, Need, together
+from orch.analysis.deciding.needs import CellNeeds, Need, together
 from orch.analysis.statistics import CONFIDENCE, Share
-from orch.planning.plan import PlannedTrial
+from orch.planning.plan import LEAST_SECONDS, PlannedTrial
 from orch.sweeps.measured import measured
 from orch.sweeps.selection import LEARNED, choose_rate
 from orch.sweeps.trial import Trial
 
-FEWEST_SEEDS = 2
 HARDLY = 0.1
 """Probability that a claim or cell is settled by seeds that are fewer than it needs by the present share."""
 
@@ -28,8 +28,9 @@ def cell_values(
 ) -> dict[str, float]:
     """Return the value of each trial that can still settle a cell; a trial of a settled cell has none.
 
-    A cell is settled once a trial has learned, or every learning rate was tried. With a `confidence`, it is settled
-    once it is that sure that most seeds of the chosen learning rate learn, or that most do not.
+    A cell is settled once a trial has learned, or every learning rate was tried, a single one with every seed. With a
+    `confidence`, it is settled once it is that sure that most seeds of the chosen learning rate learn, or that most do
+    not.
     """
     needs = CellNeeds((cell for sweep in sweeps for cell in board.cells(sweep)), left)
     wanted = [_need_of_share(needs, cell, confidence) if confidence else needs.need(cell) for cell in needs.cells]
@@ -45,18 +46,20 @@ def _need_of_share(needs: CellNeeds, cell: Trial, confidence: float) -> Need:
     if share is not None and share.is_sure:
         return Need()
     has = {row["init_seed"] for row in chosen.rows}
-    more = max(FEWEST_SEEDS, len(has)) if share is None or share.more is None else share.more
+    more = seeds_to_add(None if share is None else share.more, len(has))
     return needs.need_seeds(cell, chosen.learning_rate, has, more)
 
 
 def claim_values(
-    board: Board, left: Iterable[PlannedTrial], confidence: float | None = None, claims: Sequence[Claim] = CLAIMS
+    board: Board, left: Iterable[PlannedTrial], confidence: float | None = None, claims: Sequence[Claim] | None = None
 ) -> dict[str, float]:
     """Return the value of each trial that can still change the verdict on a claim; other trials have none.
 
-    Verdicts go by the best over learning rates and seeds, or with a `confidence` by most seeds.
+    The claims are by default all that are judged at the board's scale, to which the trials must belong. Verdicts go by
+    the best over learning rates and seeds, or with a `confidence` by most seeds.
     """
-    return _ClaimValues(board, left, claims, confidence).values()
+    asked = claims_at(board.scale.name) if claims is None else claims
+    return _ClaimValues(board, left, asked, confidence).values()
 
 
 class _ClaimValues:
@@ -117,20 +120,26 @@ class _ClaimValues:
             yield from sorted(filter(None, found), key=lambda need: need.seconds)[: max(0, lacking)]
 
     def _need(self, condition: Condition, reading: str) -> Need:
-        cells = self._cells(condition, reading)
-        return together(self._needs.need(cell.cell.example.stackable(), split) for cell, split in cells)
+        """Return what gives a condition its outcome; once its cells are settled, the cheapest control that is left."""
+        need = together(self._needs_of(condition.questions, reading))
+        controls = filter(None, self._needs_of(condition.controls, reading))
+        return need or min(controls, key=lambda each: each.seconds, default=need)
+
+    def _needs_of(self, questions: Iterable[Question], reading: str) -> Iterator[Need]:
+        for cell, split in self._cells(questions, reading):
+            yield self._needs.need(cell.cell.example.stackable(), split)
 
     def _seeds(self, finding: SeedFinding, reading: str) -> Need:
-        number = max(FEWEST_SEEDS, finding.num_seeds) if finding.more is None else finding.more
+        number = seeds_to_add(finding.more, finding.num_seeds)
         found = []
-        for cell, _ in self._cells(finding.condition, reading):
+        for cell, _ in self._cells(finding.condition.questions, reading):
             if cell.choice is not None:
                 key, has = cell.cell.example.stackable(), self._board.every_seed(cell)
                 found.append(self._needs.need_seeds(key, cell.choice.learning_rate, has, number))
         return together(found)
 
-    def _cells(self, condition: Condition, reading: str) -> Iterator[tuple[BoardCell, str]]:
-        for question in condition.questions:
+    def _cells(self, questions: Iterable[Question], reading: str) -> Iterator[tuple[BoardCell, str]]:
+        for question in questions:
             places = ((question.sweep, question.key, name) for name in (reading, ""))
             if cell := next((self._by_key[place] for place in places if place in self._by_key), None):
                 yield cell, question.split

@@ -25,7 +25,8 @@ CAPTION = (
     "Seeds that have learned the task, of those finished: an accuracy of at least {learned} at the last of {length}"
     " inputs. Border: what theory says of one set of weights at every length, solid if the model can track the task,"
     " dashed if it cannot, none if theory does not say. A dot marks a disagreement: filled where theory rules out what"
-    " was learned, hollow where no seed found what theory allows. Hatched: not measured."
+    " was learned, hollow where no seed found what theory allows. Hatched: not measured, or none of"
+    " the seeds finished so far has learned."
 )
 
 _WIDE, _TALL, _BETWEEN, _BETWEEN_GROUPS = 0.36, 0.235, 0.045, 0.13
@@ -41,7 +42,7 @@ _BORDERS: Mapping[Verdict, dict[str, Any]] = {
 
 @styled()
 def draw(atlas: Atlas, title: str) -> "Figure":
-    """Draw the tiles; those without results are hatched."""
+    """Draw the tiles; those that are not measured, or only in part, are hatched."""
     lefts, right = _places(list(atlas.tasks.items()), _LEFT, _WIDE)
     tops, foot = _places(list(atlas.models.items()), _TOP, _TALL)
     width, height = right + _RIGHT, foot + _BOTTOM
@@ -96,13 +97,16 @@ def _in_two_lines(name: str) -> str:
 def _add_tile(axes: "Axes", left: float, top: float, tile: Tile) -> None:
     from matplotlib.patches import Rectangle
 
-    if tile.share is None:
+    middle: dict[str, Any] = {"x": left + _WIDE / 2, "y": top + _TALL / 2, "ha": "center", "va": "center_baseline"}
+    text = f"{tile.num_learned}/{tile.num_finished}"
+    if tile.share is None or tile.outcome is Outcome.NOT_MEASURED:
         axes.add_patch(Rectangle((left, top), _WIDE, _TALL, **_BLANK))
+        if tile.share is not None:
+            axes.text(s=text, color=SOFT, **middle)
     else:
         face = shade(tile.share)
         axes.add_patch(Rectangle((left, top), _WIDE, _TALL, facecolor=face, linewidth=0))
-        text = f"{tile.num_learned}/{tile.num_finished}"
-        axes.text(left + _WIDE / 2, top + _TALL / 2, text, ha="center", va="center_baseline", color=text_on(face))
+        axes.text(s=text, color=text_on(face), **middle)
     axes.add_patch(Rectangle((left, top), _WIDE, _TALL, fill=False, **_BORDERS[tile.prediction.verdict]))
     if tile.outcome in (Outcome.UNFORESEEN, Outcome.NOT_FOUND):
         _add_dot(axes, left + _WIDE - 0.045, top + 0.045, tile.outcome)

@@ -119,9 +119,14 @@ class StudyReport:
 
     @property
     def scale_names(self) -> str:
-        """The scales of all its sweeps."""
-        scales = [*(each.scale for each in self.recorded), *([self.scale.name] if self.sweeps else [])]
+        """The scales of all its sweeps. The atlas is the same at every scale."""
+        built_in = "its own" if self._only_atlas else self.scale.name
+        scales = [*(each.scale for each in self.recorded), *([built_in] if self.sweeps else [])]
         return " and ".join(dict.fromkeys(scales)) or self.scale.name
+
+    @property
+    def _only_atlas(self) -> bool:
+        return self.scale.protocol is None and {sweep.name for sweep in self.sweeps} == {ATLAS}
 
     @property
     def done(self) -> set[str]:

@@ -42,7 +42,7 @@ class Config(BilinearFamilyConfig):
 
     @property
     def transitions(self) -> Transitions:
-        return Transitions(Family.DENSE)
+        return Transitions(Family.DENSE, rank=self.rank)
 
     def recurrence_shapes(self) -> dict[str, Shape]:
         factors = (self.width, self.rank)

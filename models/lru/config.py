@@ -30,8 +30,8 @@ class Config(ResidualConfig):
 
     @property
     def transitions(self) -> Transitions:
-        # Its eigenvalues are complex but do not depend on the input, as in S4: Merrill et al. (2024).
-        return Transitions(Family.BOUNDED_DEPTH, self.layers)
+        # Its eigenvalues are complex but do not depend on the input, and are below 1 in modulus.
+        return Transitions(Family.FADING, self.layers)
 
     def mixer_shapes(self) -> dict[str, Shape]:
         H = self.width

@@ -207,8 +207,10 @@ def _show(asked: "ClaimsAtScale", show_all: bool, confidence: float) -> None:
                 click.echo(f"    {line}")
     if rows and sys.stdout.isatty():
         print_rows(rows, title)
-    click.echo("These verdicts go by the best over learning rates and seeds, as the paper reads its results.")
+    click.echo("Verdicts go by the best over learning rates and seeds, as the paper reads its results.")
     click.echo(f"By most seeds, {confidence:.0%} sure: {asked.sure_summary} (see --plan).")
+    if asked.caution:
+        click.echo(asked.caution)
     if left := len(asked.judgements) - len(shown):
         have = sum(each.has_results for each in asked.judgements if each not in shown)
         partly = f", {have:,} of them with some results" if have else ""

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
     from orch.store import Store
 
+LEAST_SECONDS = 0.001
+"""Seconds that a trial counts with at the least where something is divided by its time."""
+
 
 class TrialState(enum.StrEnum):
     DONE = "done"

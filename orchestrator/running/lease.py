@@ -27,6 +27,7 @@ class Lease:
         self._store, self._sweeps = store, sweeps
         self.driver_id = uuid.uuid4().hex[:12]
         self._started_at = datetime.now(UTC).isoformat(timespec="seconds")
+        self.began = 0.0
         self._claims: set[str] = set()
         self._others: frozenset[str] = frozenset()
         self._num_others = 0
@@ -36,6 +37,7 @@ class Lease:
         self._thread = threading.Thread(target=self._beat, daemon=True, name="orch-heartbeat")
 
     def __enter__(self) -> "Lease":
+        self.began = time.time()
         self._write()
         self._read_others()
         self._thread.start()
@@ -90,6 +92,7 @@ class Lease:
                 "process_start": process_state(os.getpid())[1],
                 "started_at": self._started_at,
                 "sweeps": self._sweeps,
+                "began": self.began,
                 "beat": time.time(),
                 "claims": claims,
                 "counts": self.counts,

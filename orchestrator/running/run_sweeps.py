@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 LONG_SECONDS = 24 * 3600
 """A run that takes longer than this is confirmed by the user first."""
 READ_DONE_SECONDS = 1.0
+REMEDY_IF_HELD = "wait for it, or share the work with --join"
 
 
 @dataclass
@@ -86,7 +87,7 @@ def run_sweeps(
         check_memory((planned.trial for planned in todo.values()), options.device)
         check_device((planned.trial for planned in todo.values()), found_device(options.device))
     if not options.join:
-        check_holders(store, "wait for it, or share the work with --join")
+        check_holders(store, REMEDY_IF_HELD)
     started = time.monotonic()
     with connected(options.num_cpus, options.gpus_per_trial, options.device) as machines:
         check_device((planned.trial for planned in todo.values()), machines.device)
@@ -103,6 +104,8 @@ def run_sweeps(
             Lease(store, names) as lease,
             _Session(requests, plans, todo, store, machines, lease, options, decider) as session,
         ):
+            if not options.join:  # Ray takes seconds to start, in which another driver may have started too
+                check_holders(store, REMEDY_IF_HELD, lease)
             for request, plan in zip(requests, plans, strict=True):
                 record(store, request, packed(plan, options.pack))
             try:

@@ -30,9 +30,16 @@ class StoreHeld(OrchError):
     """Raised when another driver works on the store."""
 
 
-def check_holders(store: Store, remedy: str) -> None:
-    """Raise `StoreHeld` if another driver works on the store; `remedy` is what the user can do then."""
+def check_holders(store: Store, remedy: str, lease: Lease | None = None) -> None:
+    """Raise `StoreHeld` if another driver works on the store; `remedy` is what the user can do then.
+
+    A driver that has its own lease by now gives way only to those that took theirs before: of several drivers that
+    start at the same moment, the first goes on.
+    """
     holders = live_drivers(store)
+    if lease is not None:
+        own = (lease.began, lease.driver_id)
+        holders = [other for other in holders if (other.began, other.driver_id) < own]
     if holders:
         names = "; ".join(other.description for other in holders)
         raise StoreHeld(f"{store.location} is being worked on by {names}: {remedy}")

@@ -7,12 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from orch.planning.across_cells import group_trials
-from orch.planning.plan import Plan, PlannedTrial, TrialState
+from orch.planning.plan import LEAST_SECONDS, Plan, PlannedTrial, TrialState
 from orch.running.failures import Failure
 from orch.running.running_trial import RunningTrial
 from orch.sweeps.trial import Trial
-
-LEAST_SECONDS = 0.001
 
 
 @dataclass

@@ -75,7 +75,8 @@ def run_search(
     started = time.monotonic()
     strategy = make_strategy(question, num_points)
     history = History(store, question.id)
-    check_holders(store, "wait for it, or search on another --store")
+    remedy = "wait for it, or search on another --store"
+    check_holders(store, remedy)
     probe([question.example], say)
     with connected(options.num_cpus, options.gpus_per_trial, options.device) as machines:
         say(f"running on {machines.description}; store {store.location}")
@@ -88,6 +89,7 @@ def run_search(
         say(f"search {question.id}: {question.description}; at most {counted(strategy.num_points, 'point')}{known}")
         store.verify()
         with Lease(store, f"search {question.id}") as lease:
+            check_holders(store, remedy, lease)  # again: Ray takes seconds to start
             record_question(store, question, num_points)
             with SearchSession(question, strategy, history, store, machines, lease, options) as session:
                 summary = session.run()

@@ -26,6 +26,8 @@ class DriverRecord:
     """The time of its last heartbeat."""
     claims: frozenset[str]
     """Ids of the trials it is working on."""
+    began: float = 0.0
+    """The time at which it took its lease: of two that start at the same moment, the first goes on."""
     process_start: str | None = None
     """The kernel's start time of its process, because process ids are reused, most often after a restart."""
     counts: Mapping[str, Any] = field(default_factory=dict)
@@ -55,8 +57,9 @@ def read_drivers(store: Store) -> list[DriverRecord]:
             known = {key: values[key] for key in _KEYS}
             claims = frozenset(values["claims"])
             start, counts = values.get("process_start"), values.get("counts") or {}
-            found.append(DriverRecord(**known, claims=claims, process_start=start, counts=counts))
-        except (KeyError, TypeError):
+            began = float(values.get("began", 0.0))
+            found.append(DriverRecord(**known, claims=claims, began=began, process_start=start, counts=counts))
+        except (KeyError, TypeError, ValueError):
             continue
     return found
 

@@ -34,6 +34,12 @@ class Cell:
         return frozenset(NOT_KNOWN if trial is None else trial.learning_rate for trial in trials)
 
     @property
+    def planned(self) -> list[Trial]:
+        """The trials whose settings are known, also those that wait for their learning rate."""
+        trials = (each.trial if isinstance(each, Waiting) else each for each in self.trials)
+        return [trial for trial in trials if trial is not None]
+
+    @property
     def trial_ids(self) -> list[str]:
         """The ids of the trials whose learning rate is known."""
         return [trial.id for trial in self.trials if isinstance(trial, Trial)]

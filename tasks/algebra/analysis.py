@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -52,8 +53,14 @@ class Algebra:
     """Whether each input leaves every state alone or takes all of them to one."""
     longest_period: int
     """Longest cycle of states that repeating one input ends in."""
+    is_definite: bool
+    """Whether the last inputs, a fixed number of them, decide the state whatever came before."""
     tokens_per_input: int
     """Symbols of an input: as many as the task has slots."""
+    num_symbols: int
+    """Symbols of all slots."""
+    states_between_symbols: int
+    """Most states that may have to be told apart after a symbol: with several slots, also by what is pending."""
     space: Space | None
     """A space that the group acts on; None for a monoid that is no group, or if it was not enumerated."""
 
@@ -86,7 +93,10 @@ def analyse(task: Task, limit: int | None = None) -> Algebra:
         largest_subgroup=max(map(len, subgroups.values())) if complete else None,
         only_resets=all(len(set(each)) == 1 or each == tuple(range(num_states)) for each in inputs),
         longest_period=max(map(_longest_cycle, inputs)),
+        is_definite=_is_definite(inputs),
         tokens_per_input=len(task.slots),
+        num_symbols=sum(map(len, task.slots)),
+        states_between_symbols=max(num_states, *_states_by_slot(task)) if len(task.slots) > 1 else num_states,
         space=find_space(inputs, monoid, bool(is_solvable)) if is_known_group else None,
     )
 
@@ -138,11 +148,37 @@ def _columns(
     return [dict(zip(ends, column, strict=True)) for column in columns]
 
 
-def _longest_cycle(transformation: Transformation) -> int:
-    """Return the longest cycle of states that repeating a transformation ends in."""
+def _states_by_slot(task: Task) -> list[int]:
+    """Return how many states there are before each slot, without merging those that act alike."""
+    numbers, _ = _explore(task)
+    return list(Counter(phase for _, phase in numbers).values())
+
+
+def _is_definite(inputs: Sequence[Transformation]) -> bool:
+    """Return whether every sequence of some length takes all states to one."""
+    if any(len(_lasting(each)) > 1 for each in inputs):
+        return False
+    pairs = set(itertools.combinations(range(len(inputs[0])), 2))
+    while pairs:
+        reached = {(each[a], each[b]) for each in inputs for a, b in pairs}
+        apart = {(min(pair), max(pair)) for pair in reached if pair[0] != pair[1]}
+        if apart == pairs:
+            return False
+        pairs = apart
+    return True
+
+
+def _lasting(transformation: Transformation) -> set[int]:
+    """Return the states that repeating a transformation keeps coming back to."""
     image = set(range(len(transformation)))
     while len(smaller := {transformation[state] for state in image}) < len(image):
         image = smaller
+    return image
+
+
+def _longest_cycle(transformation: Transformation) -> int:
+    """Return the longest cycle of states that repeating a transformation ends in."""
+    image = _lasting(transformation)
     place = {state: number for number, state in enumerate(sorted(image))}
     return max(cycle_lengths(tuple(place[transformation[state]] for state in sorted(image))))
 

@@ -21,6 +21,8 @@ BARRINGTON = "Barrington, 1989"
 SHORTCUTS = "Liu et al., 2023"
 KROHN_RHODES = "Krohn and Rhodes, 1965"
 EBRAHIMI = "Ebrahimi and Memisevic, 2025"
+BOYD = "Boyd and Chua, 1985"
+PERLES = "Perles et al., 1963"
 REFERENCES = {
     SARROF: "The Expressive Capacity of State Space Models: A Formal Language Perspective, arXiv:2405.17394",
     GRAZZI: "Unlocking State-Tracking in Linear RNNs Through Negative Eigenvalues, arXiv:2411.12537",
@@ -31,6 +33,8 @@ REFERENCES = {
     BARRINGTON: "Bounded-Width Polynomial-Size Branching Programs Recognize Exactly Those Languages in NC1, JCSS 38",
     SHORTCUTS: "Transformers Learn Shortcuts to Automata, arXiv:2210.10749",
     EBRAHIMI: "Revisiting Bi-Linear State Transitions in Recurrent Neural Networks, NeurIPS 2025",
+    BOYD: "Fading Memory and the Problem of Approximating Nonlinear Operators with Volterra Series, IEEE TCAS 32",
+    PERLES: "The Theory of Definite Automata, IEEE Transactions on Electronic Computers EC-12",
     KROHN_RHODES: "Algebraic Theory of Machines I, Transactions of the American Mathematical Society 116",
 }
 """Titles of what a prediction cites."""
@@ -48,6 +52,7 @@ class Family(StrEnum):
     DENSE = "dense"
     NONLINEAR = "nonlinear"
     BOUNDED_DEPTH = "bounded_depth"
+    FADING = "fading_memory"
 
     @property
     def about(self) -> str:
@@ -63,7 +68,8 @@ _ABOUT = {
     Family.REFLECTIONS: "products of n reflections, eigenvalues in [-1, 1] (DeltaNet for n = 1, DeltaProduct)",
     Family.DENSE: "dense matrices",
     Family.NONLINEAR: "nonlinear recurrences (RNN, LSTM)",
-    Family.BOUNDED_DEPTH: "transformers, and linear SSMs such as S4, of bounded depth",
+    Family.BOUNDED_DEPTH: "transformers of bounded depth",
+    Family.FADING: "linear and the same for every input, |eigenvalues| below 1 (LRU)",
 }
 
 
@@ -75,6 +81,7 @@ class Transitions(NamedTuple):
     reflections: int | None = None
     size: int | None = None
     adds: bool = True
+    rank: int | None = None
 
 
 class Verdict(StrEnum):
@@ -100,17 +107,21 @@ def predict(
     reflections: int | None = None,
     size: int | None = None,
     adds: bool = True,
+    rank: int | None = None,
 ) -> Prediction:
     """Return what theory says about a family on a task with this algebra.
 
     `layers` is the number of layers of the model; None asks about any constant number. `reflections` is n of the family
-    of products of reflections, and `size` that of dense matrices; None allows any number. `adds` says whether inputs
-    also add to the state, which can then be written anew.
+    of products of reflections, `size` that of dense matrices, and `rank` the number of rank-one terms that these are
+    made of, all inputs together; None allows any number. `adds` says whether inputs also add to the state, which can
+    then be written anew.
     """
     if family is Family.NONLINEAR:
         return Prediction(Verdict.CAN, "saturated units are a finite automaton", HIERARCHY, 1)
     if family is Family.DENSE:
-        return _dense(algebra, size)
+        return _dense(algebra, size, rank)
+    if family is Family.FADING:
+        return _fading(algebra)
     if family is Family.BOUNDED_DEPTH:
         return _bounded_depth(algebra)
     if family is Family.REFLECTIONS:
@@ -130,11 +141,15 @@ def predict(
 
 
 def _diagonal(algebra: Algebra, family: Family) -> Prediction:
-    """Return the verdict for any number of layers. For groups, `layers` is the least number that suffices."""
+    """Return the verdict for any number of layers. For groups, `layers` is the least number that suffices.
+
+    If an input has several symbols, the number of layers is not computed: what is pending takes room as well.
+    """
+    is_one_symbol = algebra.tokens_per_input == 1
     if family is Family.ROTATIONS and not algebra.is_group:
         reason = "some input merges states, but rotations of finite precision form a group, which forgets nothing"
         return Prediction(Verdict.CANNOT, reason, KROHN_RHODES)
-    resets = 1 if algebra.only_resets else None
+    resets = 1 if algebra.only_resets and is_one_symbol else None
     if algebra.is_aperiodic:
         reason = "the monoid is aperiodic (star-free): layers of gates that keep or reset are enough"
         return Prediction(Verdict.CAN, reason, SARROF, resets)
@@ -153,7 +168,7 @@ def _diagonal(algebra: Algebra, family: Family) -> Prediction:
     if algebra.is_group:
         reason = "a solvable group needs one layer of commuting rotations for each step of its derived series"
         length = 1 if algebra.is_commutative else algebra.derived_length
-        return Prediction(Verdict.CAN, reason, SHAKERINAVA, length)
+        return Prediction(Verdict.CAN, reason, SHAKERINAVA, length if is_one_symbol else None)
     reason = "all groups in the monoid are solvable: layers of rotations and resets make it up"
     return Prediction(Verdict.CAN, reason, f"{KROHN_RHODES}; {SHAKERINAVA}")
 
@@ -166,14 +181,15 @@ def _signed(algebra: Algebra) -> Prediction:
     if algebra.num_elements is None:
         return _unknown(algebra, GRAZZI)
     reason = "all groups in the monoid have orders that are powers of 2: layers of signs and resets make it up"
-    layers = 1 if algebra.is_group and algebra.exponent == 2 else None
+    layers = 1 if algebra.is_group and algebra.exponent == 2 and algebra.tokens_per_input == 1 else None
     return Prediction(Verdict.CAN, reason, f"{KROHN_RHODES}; {GRAZZI}", layers)
 
 
 def _reflections(algebra: Algebra, layers: int | None, reflections: int | None) -> Prediction:
-    if algebra.only_resets:
+    is_one_symbol = algebra.tokens_per_input == 1
+    if algebra.only_resets and is_one_symbol:
         return Prediction(Verdict.CAN, "a key that is erased and written anew is a reset", GRAZZI, 1)
-    if algebra.space is not None:
+    if algebra.space is not None and is_one_symbol:
         least = algebra.space.num_reflections
         if reflections is None or reflections >= least:
             reason = f"the group acts on a space in which at most n = {least} reflections make up each input"
@@ -184,7 +200,7 @@ def _reflections(algebra: Algebra, layers: int | None, reflections: int | None) 
     elif layers is None:
         reason = "enough layers recognise every regular language, with enough factors or with gates"
         return Prediction(Verdict.CAN, reason, f"{GRAZZI}; {SIEMS}")
-    if layers == reflections == algebra.tokens_per_input == 1 and algebra.longest_period > 2:
+    if layers == reflections == 1 and is_one_symbol and algebra.longest_period > 2:
         return _real_eigenvalues(algebra)
     reason = "some number of layers and reflections is enough; whether this one is, is not computed"
     return Prediction(Verdict.DEPENDS, reason, f"{GRAZZI}; {SIEMS}")
@@ -199,16 +215,45 @@ def _real_eigenvalues(algebra: Algebra) -> Prediction:
     return Prediction(Verdict.CANNOT, reason, GRAZZI)
 
 
-def _dense(algebra: Algebra, size: int | None) -> Prediction:
-    needed = algebra.num_states if algebra.space is None else min(algebra.num_states, algebra.space.dimension)
-    if size is None or size >= algebra.num_states:
-        reason = "a matrix of zeros and ones per input moves a one-hot state as the table says"
+def _dense(algebra: Algebra, size: int | None, rank: int | None) -> Prediction:
+    states, is_one_symbol = algebra.states_between_symbols, algebra.tokens_per_input == 1
+    space = algebra.space.dimension if algebra.space is not None and is_one_symbol else states
+    if rank is not None:
+        return _factored(algebra, rank, states if algebra.is_commutative else min(states, space))
+    if size is None or size >= states:
+        reason = "a matrix of zeros and ones per symbol moves a one-hot state as the table says"
         return Prediction(Verdict.CAN, reason, MERRILL, 1)
-    if size >= needed:
-        reason = f"the group acts on spaces of {needed} dimensions, one for each block"
+    if size >= space:
+        reason = f"the group acts on spaces of {space} dimensions, one for each block"
         return Prediction(Verdict.CAN, reason, MERRILL, 1)
-    reason = f"blocks of {algebra.num_states} would be enough; whether smaller ones are, is not computed"
+    pending = "" if is_one_symbol else ", which include the symbols that are pending"
+    reason = f"blocks of {states} would be enough for all states{pending}; whether smaller ones are, is not computed"
     return Prediction(Verdict.DEPENDS, reason, MERRILL)
+
+
+def _factored(algebra: Algebra, rank: int, dimension: int) -> Prediction:
+    """Return the verdict for dense matrices that share `rank` factors, on a space that all inputs can act on."""
+    enough = dimension * (algebra.num_inputs if algebra.tokens_per_input == 1 else algebra.num_symbols)
+    if rank >= enough:
+        reason = f"{enough} factors are enough: {dimension} for the matrix of each symbol"
+        return Prediction(Verdict.CAN, reason, MERRILL, 1)
+    reason = f"{enough} factors would be enough, {dimension} for each symbol; whether fewer are, is not computed"
+    return Prediction(Verdict.DEPENDS, reason, MERRILL)
+
+
+def _fading(algebra: Algebra) -> Prediction:
+    """Return the verdict for stable linear layers whose eigenvalues do not depend on the input, any number of them.
+
+    With every |λ| at most r < 1, what came k inputs ago counts for at most r^k in a layer's state. From some k on this
+    is below the precision, whatever the length. So a stack of layers is a function of the last inputs, a fixed number
+    of them, which is what definite automata compute.
+    """
+    citation = f"{BOYD}; {PERLES}"
+    if algebra.is_definite:
+        reason = "the last few inputs alone decide the state, and a memory that fades holds them"
+        return Prediction(Verdict.CAN, reason, citation, 1)
+    reason = "all but the last inputs fade below any finite precision, and here earlier ones decide as well"
+    return Prediction(Verdict.CANNOT, reason, citation)
 
 
 def _bounded_depth(algebra: Algebra) -> Prediction:

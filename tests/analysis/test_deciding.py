@@ -169,3 +169,38 @@ def test_bad_options_are_refused_before_anything_starts(options, problem, tmp_pa
     result = CliRunner().invoke(main, ["sweep", "main", "--store", str(tmp_path / "runs"), *options])
     assert result.exit_code == 2
     assert problem in result.stderr
+
+
+def atlas_trials(*where: str) -> list[PlannedTrial]:
+    return make_plan(["atlas"], "laptop", where, None).trials
+
+
+def test_trials_of_the_atlas_are_valued_by_the_claims_of_the_field(tmp_path):
+    store = Store.open(tmp_path / "runs")
+    decider = Decider("claims", [Request(("atlas",), "laptop")], store)
+    left = atlas_trials("model=rg_lru")
+    values = decider.values(left)
+    tasks = {each.trial.task.name for each in left if each.id in values}
+    assert "parity_check" in tasks
+    assert "dihedral" not in tasks, "no claim asks for it"
+    parity = [each for each in left if each.trial.task.name == "parity_check"]
+    assert len(parity) == 3
+    assert {each.id for each in parity} <= values.keys(), "with one learning rate, every seed must fail"
+
+
+def test_seeds_are_valued_at_the_scale_that_they_belong_to_and_other_trials_are_refused(tmp_path):
+    store = Store.open(tmp_path / "runs")
+    paper = "from orch.sweeps.scales import PAPER\n\n\ndef cells(scale, results):\n    yield "
+    cell = "PAPER.cell(PAPER.task('modular_addition', {}), PAPER.model('block_diagonal', block_size=1), variant='1')\n"
+    for modulus, asked in ((2, True), (7, False)):
+        path = tmp_path / f"seeds_{modulus}.py"
+        path.write_text(paper + cell.format(modulus))
+        request = Request.read([str(path)], "laptop", ())
+        if asked:
+            left = request.plan(store).trials
+            assert Decider("claims", [request], store).values(left)
+        else:
+            with pytest.raises(OrchError, match="no claim asks for any trial of"):
+                Decider("claims", [request], store)
+    with pytest.raises(OrchError, match="no claim asks"):
+        Decider("claims", [Request(("atlas",), "laptop", ("task=dihedral",))], store)

@@ -8,6 +8,7 @@ import time
 import pytest
 
 from orch.running.lease import Lease
+from orch.running.session import StoreHeld, check_holders
 from orch.store import Store
 from orch.store.drivers import DEAD_AFTER_SECONDS, read_drivers
 
@@ -83,3 +84,10 @@ def test_a_half_written_file_is_no_driver(store):
     store.put_bytes("drivers/half.json", b'{"driver_id": "ha')
     store.put_json("drivers/odd.json", {"pid": 3})
     assert read_drivers(store) == []
+
+
+def test_of_two_drivers_that_start_at_the_same_moment_the_first_goes_on(store):
+    with Lease(store, "main") as first, Lease(store, "main") as second:
+        check_holders(store, "wait", first)
+        with pytest.raises(StoreHeld, match="is being worked on by process"):
+            check_holders(store, "wait", second)

@@ -239,8 +239,8 @@ TABLE = {
 @pytest.mark.parametrize("name", TABLE)
 def test_predictions_are_those_of_the_literature(name):
     algebra = algebra_of(name) if name in REGISTRY else analyse(WordProblem(group=name))
-    # Positive reflections have a test of their own.
-    left_out = (Family.DENSE, Family.NONLINEAR, Family.POSITIVE_REFLECTIONS)
+    # Positive reflections and fading memory have tests of their own.
+    left_out = (Family.DENSE, Family.NONLINEAR, Family.POSITIVE_REFLECTIONS, Family.FADING)
     families = [each for each in Family if each not in left_out]
     assert tuple(predict(algebra, family).verdict for family in families) == TABLE[name]
     assert predict(algebra, Family.DENSE).verdict is predict(algebra, Family.NONLINEAR).verdict is CAN
@@ -299,11 +299,43 @@ def test_small_blocks_suffice_where_the_group_acts_on_a_small_space():
     assert [verdict(StateMachine(modulus=5), size) for size in (2, 8, None)] == [DEPENDS, CAN, CAN]
 
 
+def test_an_input_of_several_symbols_needs_room_for_those_that_are_pending():
+    algebra = algebra_of("modular_arithmetic", modulus=3)
+    assert algebra.states_between_symbols > algebra.num_states == 3
+    sizes = (3, algebra.states_between_symbols, None)
+    assert [predict(algebra, Family.DENSE, 1, None, size).verdict for size in sizes] == [DEPENDS, CAN, CAN]
+    once = algebra_of("flip_flop", modulus=2)
+    twice = dataclasses.replace(once, tokens_per_input=2)
+    for family in (Family.POSITIVE_DIAGONAL, Family.REFLECTIONS):
+        assert [predict(each, family, 1, 1).verdict for each in (once, twice)] == [CAN, DEPENDS]
+
+
+def test_factors_suffice_if_every_input_can_have_its_own():
+    def verdict(task, rank):
+        return predict(analyse(task), *MODELS["factored"](rank=rank).transitions).verdict
+
+    assert [verdict(StateMachine(modulus=5), rank) for rank in (1, 4, 256)] == [DEPENDS, DEPENDS, CAN]
+    assert [verdict(WordProblem(group="S5:generators"), rank) for rank in (7, 8)] == [DEPENDS, CAN]
+    assert verdict(WordProblem(group="Z2xZ2"), 4) is DEPENDS, "its parts side by side have more than one dimension"
+
+
+def test_a_fading_memory_tracks_only_what_the_last_inputs_decide():
+    last_two = Automaton(table='{"next":[[0,1],[2,3],[0,1],[2,3]]}')
+    only_resets = Automaton(table='{"next":[[0,1],[0,1]]}')
+    found = [predict(analyse(task), Family.FADING) for task in (last_two, only_resets)]
+    assert [each.verdict for each in found] == [CAN, CAN]
+    for task in atlas.tasks():
+        assert predict(analyse(task), Family.FADING, layers=6).verdict is CANNOT, task
+    # Both inputs in turn keep two states apart, though each of them alone, repeated, merges all.
+    hidden = Automaton(table='{"next":[[1,0],[2,0],[2,1]]}')
+    assert not analyse(hidden).is_definite
+
+
 def test_every_model_says_what_its_inputs_can_do_to_its_state():
     algebra = analyse(REGISTRY["parity_check"]())
     verdicts = {name: predict(algebra, *config().transitions).verdict for name, config in MODELS.items()}
-    cannot = {"delta_net", "delta_product", "gated_delta_net", "mamba", "mlstm", "rg_lru"}
+    cannot = {"delta_net", "delta_product", "gated_delta_net", "lru", "mamba", "mlstm", "rg_lru"}
     assert {name for name, verdict in verdicts.items() if verdict is CANNOT} == cannot
-    assert {name for name, verdict in verdicts.items() if verdict is DEPENDS} == {"lru", "transformer"}
+    assert {name for name, verdict in verdicts.items() if verdict is DEPENDS} == {"transformer"}
     able = [MODELS[name](negative_eigenvalues=True) for name in ("delta_net", "gated_delta_net", "mamba")]
     assert {predict(algebra, *model.transitions).verdict for model in able} == {CAN}
