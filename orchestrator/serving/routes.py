@@ -40,9 +40,9 @@ ABOUT = {
     "plan": "Every trial of the paper's sweeps, with its state.",
 }
 UNDER_PROTOCOL = {
-    "comparison": " Most trials of this store ran at {scale}, and published numbers are not compared under a protocol,"
+    "comparison": " At {scale} there are none: published numbers are not compared under a protocol,"
     " because they are those of the sweeps without one.",
-    "plan": " Most trials of this store ran at {scale}: the plan leaves out sweeps that this protocol cannot run.",
+    "plan": " At {scale} it leaves out sweeps that this protocol cannot run.",
 }
 """What a page says in addition about a scale under a protocol."""
 EXAMPLES = (
