@@ -12,6 +12,7 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
+from orch.analysis.query_process import answer_in_process
 from orch.analysis.sql_statement import REMEDY, Statement, parse
 from orch.core.errors import InvalidQuery, UnknownName
 from orch.store import SCHEMAS
@@ -51,6 +52,8 @@ class Limits:
     """Rows of the answer; the rest is left out."""
     memory: str = MEMORY
     threads: int | None = None
+    own_process: bool = False
+    """Run the query in a process of its own, which is ended at these limits; then `seconds` and `rows` are needed."""
 
 
 NO_LIMITS = Limits()
@@ -88,17 +91,24 @@ def _answer(
     limits: Limits,
 ) -> pa.Table:
     renamed = {name.lower() for name in re.findall(rf"\w+(?={ALIAS}\b)", statement.sql)}
-    for name, view in views.items():
-        if name.lower() in statement.tables:
-            table = view(None if columns is None else {*columns, *renamed})
-            connection.register(name, _with_aliases(table, renamed & _reserved()))
+    tables = {
+        name: _with_aliases(view(None if columns is None else {*columns, *renamed}), renamed & _reserved())
+        for name, view in views.items()
+        if name.lower() in statement.tables
+    }
+    if limits.own_process:
+        assert limits.seconds is not None, "a process of its own ends in time"
+        assert limits.rows is not None, "a process of its own answers with a part"
+        return answer_in_process(statement.sql, tables, limits.seconds, limits.memory, limits.rows)
+    for name, table in tables.items():
+        connection.register(name, table)
     with _interrupted_after(limits.seconds, connection):
         if limits.rows is None:
             return connection.sql(statement.sql).to_arrow_table()
-        return _first_rows(connection.sql(statement.sql).to_arrow_reader(), limits.rows)
+        return first_rows(connection.sql(statement.sql).to_arrow_reader(), limits.rows)
 
 
-def _first_rows(answer: pa.RecordBatchReader, most: int) -> pa.Table:
+def first_rows(answer: pa.RecordBatchReader, most: int) -> pa.Table:
     """Read the first rows of an answer, which is computed as far as it is read."""
     batches, num_rows = [], 0
     for batch in answer:

@@ -19,7 +19,8 @@ from orch.core.errors import InvalidQuery, OrchError, UnknownName
 from orch.planning.plan import make_plan
 from orch.store import DEFAULT_STORE, SCHEMAS, Store
 from orch.store.columns import setting_columns
-from orch.sweeps.catalogue import BUILT_IN, Catalogue
+from orch.sweeps.catalogue import BUILT_IN, Catalogue, resolve
+from orch.sweeps.expansion import under_protocol
 from orch.sweeps.registry import ALL
 from orch.sweeps.scales import LAPTOP, PAPER, find_scale
 
@@ -76,8 +77,9 @@ class Study:
         return published_table()
 
     def plan(self, scale: str = LAPTOP.name) -> pa.Table:
-        """Return every trial of the sweeps at a scale, with its state."""
-        return plan_table(make_plan(self._sweeps, scale, [], self.store, catalogue=self.catalogue))
+        """Return every trial of the sweeps at a scale, with its state; under a protocol, of those that can run so."""
+        sweeps = under_protocol(resolve(self._sweeps, self.catalogue), find_scale(scale), self.catalogue)
+        return plan_table(make_plan(sweeps, scale, [], self.store, catalogue=self.catalogue))
 
     def board(self, scale: str = LAPTOP.name) -> Board:
         """Return the cells of every sweep at a scale, joined to the finished trials."""

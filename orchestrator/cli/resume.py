@@ -20,7 +20,8 @@ def resume(context: click.Context, /, sweeps: tuple[str, ...], store: str, **giv
     """Continue every unfinished sweep of a store.
 
     If sweeps are named, as orch status shows them, only those continue. Failed trials are retried. A sweep file runs
-    with the newest code of it that is recorded in the store, so resume only stores that you trust.
+    with the newest code of it that is recorded in the store, so resume only stores that you trust. Options of the run
+    are not recorded: give --decide again to a sweep that ran with it, or resume runs what --decide left out.
 
     \b
     Example: orch resume --store runs

@@ -24,7 +24,8 @@ TITLES = {"name": "sweep", "total": "trials", "to_do": "to do"}
 def status(context: click.Context, store: str, on: str | None, as_json: bool) -> None:
     """Show the progress of sweeps and the time left.
 
-    It reads only the store, so it works from any machine, whether or not a sweep is running.
+    It reads only the store, so it works from any machine, whether or not a sweep is running. A sweep that ran with
+    --decide shows what it left out as to do: orch resume runs that too, unless it is given --decide again.
 
     \b
     Example: orch status --store runs
@@ -40,7 +41,7 @@ def status(context: click.Context, store: str, on: str | None, as_json: bool) ->
         click.echo(json.dumps(found.to_dict(), indent=2))
         return
     rows = [{TITLES.get(name, name): value for name, value in asdict(each).items()} for each in found.sweeps]
-    empty = [name for name in ("where", "outdated") if not any(row[name] for row in rows)]
+    empty = [name for name in ("where", "lost", "outdated") if not any(row[name] for row in rows)]
     rows = [{name: value for name, value in row.items() if name not in empty} for row in rows]
     if rows:
         print_rows(rows, title=f"Sweeps on {found.location}")
@@ -55,5 +56,9 @@ def status(context: click.Context, store: str, on: str | None, as_json: bool) ->
         click.echo(f"{counted(found.finished_last_hour, 'trial')} finished in the last hour{left}")
     if any(each.outdated for each in found.sweeps):
         click.echo("outdated: the file was edited and run again since; orch resume continues with its newest code")
-    if any(each.failed for each in found.sweeps):
+    if found.distinct.lost:
+        click.echo(
+            f"lost: {counted(found.distinct.lost, 'failed trial')} only lost their driver; orch resume continues them"
+        )
+    if any(each.failed > each.lost for each in found.sweeps):
         click.echo("orch failures shows why trials failed; orch resume retries them")

@@ -19,7 +19,8 @@ def watch(store: str, price: str | None, once: bool) -> None:
     """Watch a store in the terminal.
 
     The overview has progress, running trials, tiles of models and tasks, claims and failures. It reads only the store,
-    so it works from any machine, whether or not a sweep is running. orch serve shows more. Ctrl-C ends it.
+    so it works from any machine, whether or not a sweep is running. On a terminal it waits for a
+    store that does not exist yet. orch serve shows more. Ctrl-C ends it.
 
     \b
     Example: orch watch --store runs
@@ -32,7 +33,10 @@ def watch(store: str, price: str | None, once: bool) -> None:
     from orch.serving.terminal import draw
     from orch.store import Store
 
-    reader = OverviewReader(Store.open(store).check_exists(), None if price is None else read_price(price))
+    opened, live_price = Store.open(store), None if price is None else read_price(price)
+    if once or not sys.stdout.isatty():
+        opened.check_exists()  # on a terminal it waits for the first sweep, as the page does
+    reader = OverviewReader(opened, live_price)
     # In a pipe or a file nothing is folded to the width of a terminal that is not there.
     console = Console(highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else PLAIN_WIDTH)
     colours = console.color_system is not None

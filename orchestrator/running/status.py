@@ -10,7 +10,7 @@ from orch.running.running_trial import RunningTrial
 from orch.store import Store
 from orch.store.attempts import Event
 from orch.store.drivers import DriverRecord, live_drivers
-from orch.store.failed_trials import failed_attempts, failed_trials
+from orch.store.failed_trials import LOST_SIGNATURE, failed_attempts
 from orch.usercode.naming import FOLDER
 
 
@@ -26,6 +26,8 @@ class SweepStatus:
     failed: int
     to_do: int
     waiting: int
+    lost: int = 0
+    """Failed trials that were only lost with their driver: `orch resume` continues them."""
     outdated: bool = False
     """True if its file was edited and run again since: its trials are those of the earlier code."""
 
@@ -46,9 +48,22 @@ class TrialOnWorker:
 
 
 @dataclass(frozen=True)
+class DistinctTrials:
+    """Trials of a store, each counted once, however many sweeps ask for it."""
+
+    running: int = 0
+    to_do: int = 0
+    """Trials that a sweep asks for, unless it is outdated, and that are neither finished, failed nor running."""
+    failed: int = 0
+    lost: int = 0
+    """Those of `failed` that were only lost with their driver."""
+
+
+@dataclass(frozen=True)
 class StoreStatus:
     location: str
     sweeps: list[SweepStatus]
+    distinct: DistinctTrials
     drivers: list[str]
     running: list[TrialOnWorker]
     finished_last_hour: int
@@ -74,9 +89,12 @@ class StoreStatus:
 def read_status(store: Store) -> StoreStatus:
     """Read the counts of each recorded sweep, its live drivers, and an estimate of the time left."""
     alive = live_drivers(store)
-    claimed = frozenset().union(*(driver.claims for driver in alive))
+    on_workers = _running(store, alive)
+    claimed = {each.trial_id for each in on_workers}.union(*(driver.claims for driver in alive))
     done = store.done()
-    failed = failed_trials(store, done)
+    failing = failed_attempts(store, done, ["error_signature"])
+    failed = failing.keys() - claimed
+    lost = {trial_id for trial_id in failed if failing[trial_id][-1]["error_signature"] == LOST_SIGNATURE}
     sweeps: list[SweepStatus] = []
     missing_seconds: dict[str, float] = {}
     records = list(store.list_json(FOLDER).values())
@@ -99,6 +117,7 @@ def read_status(store: Store) -> StoreStatus:
                 failed=len(not_running & failed),
                 to_do=len(not_running - failed),
                 waiting=values["waiting"],
+                lost=len(not_running & lost),
                 outdated=outdated,
             )
         )
@@ -111,8 +130,14 @@ def read_status(store: Store) -> StoreStatus:
     return StoreStatus(
         location=store.location,
         sweeps=sweeps,
+        distinct=DistinctTrials(
+            running=len(claimed - done),
+            to_do=len(missing_seconds.keys() - claimed - failed),
+            failed=len(failed),
+            lost=len(lost),
+        ),
         drivers=[driver.description for driver in alive],
-        running=_running(store, alive),
+        running=on_workers,
         finished_last_hour=finished,
         seconds_last_hour=elapsed,
         seconds_left=seconds_left,
@@ -162,6 +187,11 @@ class FailureGroup:
     last_at: str
     message: str
     traceback: str
+
+    @property
+    def only_lost(self) -> bool:
+        """Whether nothing went wrong but the end of their driver, so that the trials will be resumed."""
+        return self.signature == LOST_SIGNATURE
 
 
 def read_failures(store: Store) -> list[FailureGroup]:

@@ -35,6 +35,8 @@ LOCAL_SECONDS, BUCKET_SECONDS = 2.0, 5.0
 SHARE = 0.05
 """The largest share of one core that reading and joining may take."""
 NUM_NEWEST = 12
+LOST = "lost, will be resumed"
+"""What a trial is whose driver is gone: it is still to do."""
 _SCORES = ("trial_id", "validation_accuracy", "ood_accuracy", "stop_reason", "steps_trained", "seconds")
 _NEWEST = (
     "trial_id", "finished_at", "model", "task", "config", "learning_rate", "init_seed", "validation_accuracy",
@@ -85,6 +87,7 @@ class Overview:
     grids: tuple[TileGrid, ...]
     """The grids of the results, with the numbers of running trials; sweeps with running trials come first."""
     failures: tuple[FailureGroup, ...]
+    """The failures, and as a group of their own the trials that were only lost."""
     turned: Mapping[tuple[str, str], Turned] = field(default_factory=dict)
     """Claims whose verdict has changed, by scale and id."""
     money: MoneyLeft | None = None
@@ -105,8 +108,17 @@ class Overview:
 
     @property
     def num_left(self) -> int:
-        """Trials that are neither finished, failed nor running. Trials that several sweeps ask for count in each."""
-        return sum(each.to_do + each.waiting for each in self.status.sweeps if not each.outdated)
+        """Distinct trials to do, without those that were lost and those that wait for results of others."""
+        return self.status.distinct.to_do
+
+    @property
+    def num_lost(self) -> int:
+        """Trials that were lost with their driver and will be resumed."""
+        return self.status.distinct.lost
+
+    @property
+    def num_running(self) -> int:
+        return self.status.distinct.running
 
     @property
     def location(self) -> str:
@@ -123,7 +135,8 @@ class Overview:
 
     @property
     def num_failed(self) -> int:
-        return sum(len(group.trial_ids) for group in self.failures)
+        """Trials that have failed, without those that were only lost."""
+        return self.status.distinct.failed - self.status.distinct.lost
 
     def tile_of(self, trial_id: str) -> PlacedTile | None:
         """Return the first tile that has a trial, with the names of its row and column; None if there is none."""
@@ -189,7 +202,7 @@ class OverviewReader:
         """Join the results again if there are new ones, a trial has failed or a sweep was asked for."""
         table = self.store.read("trials", list(dict.fromkeys([*COLUMNS, *_NEWEST])))
         records = recordings(self.store)
-        failed = frozenset(trial_id for group in failures for trial_id in group.trial_ids)
+        failed = frozenset(key for group in failures if not group.only_lost for key in group.trial_ids)
         key = (id(table), failed, tuple((str(each.get("at")), len(each["seconds"])) for each in records))
         if self._results is not None and (key == self._results_key or time.monotonic() < self._results_due_at):
             return self._results

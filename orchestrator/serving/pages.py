@@ -22,7 +22,7 @@ from orch.core.counted import counted
 from orch.running.progress import duration
 from orch.running.status import SweepStatus
 from orch.serving import charts
-from orch.serving.overview import Overview
+from orch.serving.overview import LOST, Overview
 from orch.serving.tiles import Tile, TileGrid
 from orch.serving.trial_details import TrialDetails
 from orch.sweeps.selection import LEARNED
@@ -133,6 +133,7 @@ def _templates() -> Environment:
     }
     templates.globals |= {
         "LEARNED": LEARNED,
+        "LOST": LOST,
         "MARKS": VERDICT_MARKS,
         "MOST_CARDS": MOST_CARDS,
         "MOST_IDS": MOST_IDS,
@@ -160,7 +161,8 @@ def shares(sweep: SweepStatus) -> list[tuple[str, int, float, float]]:
     counts: Mapping[str, int] = {
         "done": sweep.done,
         "running": sweep.running,
-        "failed": sweep.failed,
+        "failed": sweep.failed - sweep.lost,
+        LOST: sweep.lost,
         "to do": sweep.to_do,
         "waiting": sweep.waiting,
     }

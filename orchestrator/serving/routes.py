@@ -22,10 +22,10 @@ from orch.serving.answer_chart import answer_chart
 from orch.serving.overview import Overview, OverviewReader
 from orch.serving.table_page import SHOWN, Selection, select, turn_to
 from orch.serving.trial_details import read_trial
-from orch.sweeps.scales import SCALES, is_scale
+from orch.sweeps.scales import SCALES, find_scale, is_scale
 
-LIMITS = Limits(seconds=10.0, rows=10_000, memory="1GB", threads=1)
-DOWNLOAD_LIMITS = Limits(seconds=60.0, rows=2_000_000, memory="1GB", threads=1)
+LIMITS = Limits(seconds=10.0, rows=10_000, memory="1GB", threads=1, own_process=True)
+DOWNLOAD_LIMITS = Limits(seconds=60.0, rows=2_000_000, memory="1GB", threads=1, own_process=True)
 QUIET_SECONDS = 15.0
 """A stream without news says so this often."""
 _TRIAL = re.compile(r"/trial/([0-9a-zA-Z_-]{1,64})")
@@ -39,6 +39,12 @@ ABOUT = {
     "attempts": "A row when an attempt at a trial starts and one when it ends, with its error if it failed.",
     "plan": "Every trial of the paper's sweeps, with its state.",
 }
+UNDER_PROTOCOL = {
+    "comparison": " At {scale} there are none: published numbers are not compared under a protocol,"
+    " because they are those of the sweeps without one.",
+    "plan": " At {scale} it leaves out sweeps that this protocol cannot run.",
+}
+"""What a page says in addition about a scale under a protocol."""
 EXAMPLES = (
     ("Best accuracy by model", "SELECT model, max(ood_accuracy) AS best FROM trials GROUP BY model ORDER BY best DESC"),
     (
@@ -121,8 +127,12 @@ class Routes:
         return given if is_scale(given) else self._reader.read().results.scale
 
     def _table(self, view: str, query: Mapping[str, str]) -> Answer:
-        table = turn_to(self._study.view(view, self._scale(query)), Selection.read(query, view), SHOWN[view])
-        text = pages.page("table", self._location, view.capitalize(), view=view, table=table, about=ABOUT[view])
+        scale = self._scale(query)
+        table = turn_to(self._study.view(view, scale), Selection.read(query, view), SHOWN[view])
+        about = ABOUT[view]
+        if find_scale(scale).protocol is not None and view in UNDER_PROTOCOL:
+            about += UNDER_PROTOCOL[view].format(scale=scale)
+        text = pages.page("table", self._location, view.capitalize(), view=view, table=table, about=about)
         return _html(text)
 
     def _query(self, query: Mapping[str, str]) -> Answer:

@@ -17,14 +17,25 @@ from orch.core.printable import printable
 from orch.running.progress import duration
 from orch.running.status import SweepStatus
 from orch.serving.charts import number_text
-from orch.serving.overview import Overview
+from orch.serving.overview import LOST, Overview
 from orch.serving.pages import shares
 from orch.serving.tiles import Tile, TileGrid
 
 MOST_RUNNING, MOST_GRIDS, MOST_FAILURES = 8, 2, 3
 _BAR, _LINE = 30, 20
 _BLOCKS = "▁▂▃▄▅▆▇█"
-_STYLES = {"done": "blue", "running": "cyan", "failed": "red", "waiting": "bright_black", "to do": "bright_black"}
+_STYLES = {
+    "done": "blue",
+    "running": "cyan",
+    "failed": "red",
+    LOST: "bright_black",
+    "waiting": "bright_black",
+    "to do": "bright_black",
+}
+LEGEND = (
+    "tiles: best accuracy at the test length (0 is chance, 1 is perfect); ° unfinished, • a trial in training,"
+    " · no result yet, ✗ failed"
+)
 
 
 def draw(overview: Overview, colours: bool = True) -> Group:
@@ -35,6 +46,8 @@ def draw(overview: Overview, colours: bool = True) -> Group:
     if overview.running:
         parts += [_running(overview)]
     parts += [_grid(grid, colours) for grid in overview.grids[:MOST_GRIDS]]
+    if overview.grids:
+        parts.append(Text(LEGEND, style="dim"))
     if more := overview.grids[MOST_GRIDS:]:
         parts.append(Text(f"{counted(len(more), 'more grid')}: orch serve shows them all\n", style="dim"))
     parts += [line for asked in overview.results.claims for line in _claims(asked, overview)]
@@ -44,7 +57,9 @@ def draw(overview: Overview, colours: bool = True) -> Group:
 
 def _headline(overview: Overview) -> Text:
     status = overview.status
-    facts = [counted(overview.num_done, "result"), f"{len(status.running):,} running", f"{overview.num_left:,} to do"]
+    facts = [counted(overview.num_done, "result"), f"{overview.num_running:,} running", f"{overview.num_left:,} to do"]
+    if overview.num_lost:
+        facts.append(f"{overview.num_lost:,} {LOST}")
     if overview.num_failed:
         facts.append(f"{overview.num_failed:,} failed")
     if status.per_hour is not None:
@@ -72,7 +87,7 @@ def _bar(sweep: SweepStatus) -> Text:
     bar = Text()
     for kind, _, start, width in shares(sweep):
         cells = round((start + width) / 100 * _BAR) - len(bar)
-        bar.append(("─" if kind in ("to do", "waiting") else "━") * max(0, cells), style=_STYLES[kind])
+        bar.append(("─" if kind in ("to do", "waiting", LOST) else "━") * max(0, cells), style=_STYLES[kind])
     return bar
 
 
@@ -123,9 +138,8 @@ def _tile(tile: Tile | None, colours: bool) -> Text:
         return Text("")
     busy = "•" if tile.num_running else " "
     if tile.accuracy is None:
-        return Text(
-            f"{busy}{'✗' if tile.summary.num_failed else '·'}", style="red" if tile.summary.num_failed else "dim"
-        )
+        failed = tile.summary.num_failed and not tile.num_running
+        return Text(f"{busy}{'✗' if failed else '·'}", style="red" if failed else "dim")
     text = (
         f" {decimals(tile.accuracy)}{'°' if tile.summary.num_done < tile.summary.num_planned else ' '}{busy}".rstrip()
     )
@@ -145,10 +159,11 @@ def _claims(asked: ClaimsAtScale, overview: Overview) -> Iterator[Text]:
 
 
 def _failures(overview: Overview) -> Iterator[Text]:
-    for group in overview.failures[:MOST_FAILURES]:
+    failures = [group for group in overview.failures if not group.only_lost]
+    for group in failures[:MOST_FAILURES]:
         yield Text(printable(f"✗ {counted(len(group.trial_ids), 'trial')}: {group.signature}"), style="red")
         yield Text(printable(f"    {group.message}"), style="dim")
-    if overview.failures:
+    if failures:
         yield Text("orch failures shows the tracebacks; orch resume tries them again", style="dim")
 
 

@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 
 from orch.analysis.table_formats import readable
 from orch.core.errors import OrchError
-from orch.running.status import TrialOnWorker
-from orch.serving.overview import Overview, label_of
+from orch.running.status import FailureGroup, TrialOnWorker
+from orch.serving.overview import LOST, Overview, label_of
 from orch.store import Store
 from orch.store.columns import PROVENANCE
 from orch.store.deduplication import text_scalar
@@ -43,7 +43,7 @@ class TrialDetails:
     trial_id: str
     label: str
     state: str
-    """finished, running, failed or not started."""
+    """finished, running, failed, lost or not started."""
     scores: Facts = field(default_factory=list)
     settings: Facts = field(default_factory=list)
     provenance: Facts = field(default_factory=list)
@@ -72,7 +72,7 @@ def read_trial(store: Store, trial_id: str, overview: Overview) -> TrialDetails:
     last_error = next((row for row in reversed(attempts) if row["error_message"]), None)
     where = shlex.quote(store.location if "://" in store.uri else store.uri)
     row = result[0] if result else None
-    state = "finished" if row else "running" if running else "failed" if failed else "not started"
+    state = "finished" if row else "running" if running else _state(failed) if failed else "not started"
     settings = json.loads(row["config"]) if row else placed.tile.settings if placed else {}
     return TrialDetails(
         trial_id=trial_id,
@@ -134,12 +134,16 @@ def _facts(row: Mapping[str, Any], names: "list[str] | tuple[str, ...]") -> Fact
     return [(name.replace("_", " "), readable(row[name])) for name in names if row.get(name) is not None]
 
 
+def _state(group: FailureGroup) -> str:
+    return LOST if group.only_lost else "failed"
+
+
 def _siblings(trial_ids: tuple[str, ...], trial_id: str, overview: Overview) -> tuple[Sibling, ...]:
     running = {each.trial_id for each in overview.status.running}
-    failed = {key for group in overview.failures for key in group.trial_ids}
+    failed = {key: _state(group) for group in overview.failures for key in group.trial_ids}
     found = []
     for key in trial_ids:
         row = overview.results.finished.get(key)
-        state = "running" if key in running else "failed" if key in failed else "to do"
+        state = "running" if key in running else failed.get(key, "to do")
         found.append(Sibling(key, row, "finished" if row else state))
     return tuple(each for each in found if each.trial_id != trial_id)

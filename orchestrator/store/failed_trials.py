@@ -13,9 +13,11 @@ from orch.store.store import Store
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DECIDING = ("attempt_id", "trial_id", "driver_id", "event", "outcome", "at")
+LOST_SIGNATURE = "lost driver"
+"""The `error_signature` of an attempt that was lost with its driver. It says nothing against the trial."""
 LOST_DRIVER = {
     "outcome": str(Outcome.LOST),
-    "error_signature": "lost driver",
+    "error_signature": LOST_SIGNATURE,
     "error_message": "the attempt never ended: its driver and worker are gone",
 }
 """Columns of an attempt that started and did not end, once its driver is dead."""

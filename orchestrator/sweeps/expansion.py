@@ -56,11 +56,19 @@ def expand(names: Iterable[str], scale: Scale, results: Results, catalogue: Cata
     return expansion
 
 
+def under_protocol(names: Iterable[str], scale: Scale, catalogue: Catalogue = BUILT_IN) -> list[str]:
+    """Return those of these sweeps that can run under the protocol of a scale; without a protocol, all of them."""
+    protocol = scale.protocol
+    return [name for name in names if protocol is None or not _problems(name, scale, protocol, catalogue)]
+
+
 def _check_protocol(names: Iterable[str], scale: Scale, protocol: Protocol, catalogue: Catalogue) -> None:
     """Raise one error about all sweeps that cannot run under a protocol."""
-    problems = []
-    for name in names:
-        cells = catalogue.sweeps[name].cells(scale.under(None), Results.none())
-        problems += protocol.problems(name, (cell.example for cell in cells if cell.trials))
+    problems = [problem for name in names for problem in _problems(name, scale, protocol, catalogue)]
     if problems:
         raise InvalidSettings(problems)
+
+
+def _problems(name: str, scale: Scale, protocol: Protocol, catalogue: Catalogue) -> list[str]:
+    cells = catalogue.sweeps[name].cells(scale.under(None), Results.none())
+    return protocol.problems(name, (cell.example for cell in cells if cell.trials))

@@ -18,10 +18,10 @@ CELLS = list(demo.cells(LAPTOP, Results.none()))
 TRIALS: list[Trial] = [trial for cell in CELLS for trial in cell.trials if isinstance(trial, Trial)]
 
 
-def record_sweep(store: Store) -> None:
+def record_sweep(store: Store, where: str = "", waiting: int = 0) -> None:
     seconds = {trial.id: 10.0 for trial in TRIALS}
-    values = {"sweeps": ["demo"], "scale": "laptop", "where": [], "at": "2026-11-01", "waiting": 0, "code": []}
-    store.put_json("sweeps/demo-laptop.json", values | {"seconds": seconds})
+    values = {"sweeps": ["demo"], "scale": "laptop", "where": where.split(), "at": "2026-11-01", "code": []}
+    store.put_json(f"sweeps/demo-laptop{where}.json", values | {"seconds": seconds, "waiting": waiting})
 
 
 def finish_trials(store: Store, trials: list[Trial], accuracy: float = 1.0) -> None:
@@ -45,6 +45,12 @@ def train(store: Store, lease: Lease, trial: Trial, num_points: int) -> None:
     )  # fmt: skip
     lease.counts = {"seconds_left": 1800.0, "trials": [running.to_dict()]}
     lease._write()
+
+
+def lose(store: Store, trial: Trial) -> None:
+    """Begin an attempt whose driver is dead."""
+    attempt = Attempt(attempt_id=f"lost-{trial.id}", trial_id=trial.id, driver_id="gone", device="cpu")
+    store.write("attempts", [attempt.start_row()])
 
 
 def start_attempt(store: Store, lease: Lease, trial: Trial) -> None:

@@ -12,7 +12,17 @@ from orch.serving.tiles import recorded_grid
 from orch.store import Store
 from tests.command_line import orch
 from tests.engine.bucket import s3_bucket
-from tests.serving.small_store import CELLS, HOSTILE, TRIALS, fail, finish_trials, record_sweep, start_attempt, train
+from tests.serving.small_store import (
+    CELLS,
+    HOSTILE,
+    TRIALS,
+    fail,
+    finish_trials,
+    lose,
+    record_sweep,
+    start_attempt,
+    train,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -114,6 +124,27 @@ def test_watch_prints_the_overview_and_no_control_characters(store):
     assert "about $2.00 left to pay" in shown
     assert "ValueError" in shown
     assert not [character for character in shown if not character.isprintable() and character != "\n"]
+
+
+def test_trials_are_counted_once_and_lost_ones_have_not_failed(store):
+    record_sweep(store, where="model!=rnn", waiting=7)  # the same trials, asked for again
+    finish_trials(store, TRIALS[:2])
+    fail(store, TRIALS[5])
+    for trial in TRIALS[6:8]:
+        lose(store, trial)
+    with Lease(store, "demo") as lease:
+        lease.claim([trial.id for trial in TRIALS[8:11]])  # claimed, and only one of them has begun
+        lease._write()
+        start_attempt(store, lease, TRIALS[8])
+        shown = eager(store).read()
+        text = orch("watch", "--once", "--store", store.uri).output
+    counts = (shown.num_done, shown.num_running, shown.num_left, shown.num_lost, shown.num_failed)
+    assert counts == (2, 3, 12, 2, 1)
+    assert sum(counts) == len(TRIALS)
+    assert "2 results · 3 running · 12 to do · 2 lost, will be resumed · 1 failed" in text
+    assert "3 running, 1 failed, 2 lost, will be resumed, 12 to do" in text
+    assert "° unfinished" in text
+    assert sum(tile.summary.num_failed for tile in shown.grids[0].tiles.values()) == 1
 
 
 def test_a_price_is_dollars_or_a_launcher_file():

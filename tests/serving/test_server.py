@@ -3,14 +3,15 @@
 import csv
 import io
 import time
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pyarrow as pa
 import pytest
 
-from orch.analysis.query import Limits
 from orch.running.lease import Lease
 from orch.serving.answer_chart import answer_chart
+from orch.serving.routes import LIMITS
 from orch.serving.server import HEADERS
 from tests.new_process import modules_imported
 from tests.serving.small_store import HOSTILE, TRIALS, fail, finish_trials, record_sweep, start_attempt, train
@@ -112,14 +113,27 @@ def test_hostile_sql_is_refused_in_words(get, sql):
 
 
 def test_a_query_stops_in_time_and_a_huge_answer_is_cut(get, monkeypatch):
-    monkeypatch.setattr("orch.serving.routes.LIMITS", Limits(seconds=0.3, rows=50, memory="200MB", threads=1))
+    monkeypatch.setattr("orch.serving.routes.LIMITS", replace(LIMITS, seconds=0.3, rows=50, memory="200MB"))
     began = time.monotonic()
     status, _, text = get("/query", sql="SELECT count(*) FROM range(10000000) a, range(10000000) b")
     assert (status, "took longer than 0.3 s" in text) == (400, True)
     assert time.monotonic() - began < 20
+    # One call of a function, which DuckDB can neither interrupt nor count.
+    status, _, text = get("/query", sql="SELECT length(repeat('x', 2000000000))")
+    assert (status, "took longer than" in text or "more than 200MB of memory" in text) == (400, True)
     status, _, text = get("/query", sql="SELECT * FROM range(10000000000)")
     assert status == 200
     assert "The first 50 rows" in text
+
+
+def test_a_store_of_a_protocol_has_a_plan_and_says_why_nothing_is_compared(get):
+    status, _, text = get("/table/plan", scale="smoke:word-problem")
+    assert (status, "leaves out sweeps that this protocol cannot run" in text) == (200, True)
+    status, _, text = get("/query", sql="SELECT DISTINCT unnest(sweeps) FROM plan", scale="smoke:word-problem")
+    assert status == 200
+    assert "main" in text
+    assert "data-efficiency" not in text
+    assert "not compared under a protocol" in get("/table/comparison", scale="smoke:word-problem")[2]
 
 
 def test_tables_are_sorted_filtered_and_downloaded_alike(get):

@@ -68,3 +68,23 @@ connect();
 document.querySelector("form.query textarea")?.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) event.target.form.requestSubmit();
 });
+
+// A touch screen cannot point: a tap on a tile shows what pointing shows, with a link to its trial.
+let tip = null;
+document.addEventListener("click", (event) => {
+  if (tip && tip.contains(event.target)) return;
+  tip?.remove();
+  tip = null;
+  const tile = event.target.closest?.(".tiles td a[title]");
+  if (!tile || !matchMedia("(hover: none)").matches) return;
+  event.preventDefault();
+  tip = document.createElement("div");
+  tip.className = "note-of-tile";
+  tip.setAttribute("role", "status");
+  tip.textContent = tile.title;
+  const link = document.createElement("a");
+  link.href = tile.href;
+  link.textContent = "open the trial";
+  tip.append(link);
+  document.body.append(tip);
+});
