@@ -65,7 +65,7 @@ def test_the_example_notebook_runs_at_small_scale(tmp_path):
                 source = cell.source.replace("steps=4000", f"steps=20, width=8, {SMALL}").replace("seeds=3", "seeds=1")
                 shown += printed(kernel.run(source))
     assert "16 trials finished" in shown
-    assert "negative False" in shown
+    assert "negative no" in shown
     assert (tmp_path / "word_problem.pdf").stat().st_size > 5000
     rows = Store.open(tmp_path / "runs").read("trials", ["model", "task"]).to_pylist()
     assert {(row["model"], row["task"]) for row in rows} == {
@@ -81,7 +81,7 @@ def test_the_example_file_runs_at_small_scale(tmp_path):
     finally:
         sweeps.end_all()
     assert "3 trials finished" in shown
-    assert "plain_delta (negative False)" in shown
+    assert "plain_delta (negative no)" in shown
 
 
 def test_a_notebook_and_the_file_have_the_same_definitions():
