@@ -227,7 +227,7 @@ def test_a_launcher_file_that_comes_with_orch_is_found_from_any_folder(tmp_path,
     found = read_launcher("cluster/a100.yaml")
     assert found == read_launcher("a100.yaml")
     assert found.path.samefile(A100)
-    with pytest.raises(InvalidSettings, match="absent.yaml cannot be read .* come with orch are in .*cluster"):
+    with pytest.raises(InvalidSettings, match=r"absent.yaml cannot be read .* come with orch are in .*cluster"):
         read_launcher("cluster/absent.yaml")
 
 
