@@ -48,11 +48,11 @@ coverage: $(READY)
 	$(BIN)/coverage report --skip-covered --show-missing
 
 # The code for GPUs, as far as a CPU can run it: fake tensors, kernels in Triton's interpreter and compiled for an A100.
-# What `orch doctor` finds on healthy and sick devices is among them. Eight minutes more.
+# What `orch doctor` finds on healthy and sick devices is among them. Seven minutes more.
 test-gpu: $(READY)
 	$(BIN)/pytest --numprocesses 2 -m gpu
 
-# A driver that is killed ten times, and every way in which a trial can fail: five minutes more.
+# A driver that is killed ten times, every way in which a trial can fail, the live page beside a sweep: twelve minutes.
 test-slow: $(READY)
 	$(BIN)/pytest -m slow
 
