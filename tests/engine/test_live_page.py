@@ -22,7 +22,7 @@ PART = (
     "--checkpoint-seconds",
     "1",
 )
-FAULTS = [["raise <img src=x onerror=\"document.title='owned'\">", {"model": "lstm"}], ["slow 0.2", {}]]
+FAULTS = [["raise <img src=x onerror=\"document.title='owned'\">", {"model": "lstm"}], ["slow 1", {}]]
 
 
 def page_of(sweeps) -> tuple[subprocess.Popen, str]:
