@@ -58,6 +58,9 @@ class Clock:
     def should_stop(self):
         return False
 
+    def arrange(self, queue):
+        pass
+
 
 def ours(num_trials: int, machines: Machines, beside=contextlib.nullcontext) -> tuple[float, float, float]:
     """Return the seconds per trial: of the whole run, from the first start, and once workers run.
