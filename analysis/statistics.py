@@ -75,7 +75,7 @@ class Share:
 
     @property
     def interval(self) -> Interval:
-        """Wilson's interval."""
+        """Wilson's confidence interval of the share."""
         return wilson(self.num, self.of, self.confidence)
 
     @property

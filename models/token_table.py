@@ -66,3 +66,13 @@ class _TokenTable(torch.autograd.Function):
         if ctx.needs_input_grad[1]:
             g_x = torch.bmm(g_KRO, weight_KOD)
         return g_weight, g_x, None
+
+
+def sum_of_products(g_KRO: Tensor, x_KRD: Tensor) -> Tensor:
+    """Sum the outer products of rows over all tokens: (K, O, D)."""
+    return torch.bmm(g_KRO.transpose(1, 2), x_KRD)
+
+
+def sum_of_rows(g_KRO: Tensor) -> Tensor:
+    """Sum rows over all tokens: (K, O)."""
+    return g_KRO.sum(1)

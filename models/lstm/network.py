@@ -6,9 +6,9 @@ i, f, o = sigmoid(W x + U h + b), g = tanh(W x + U h + b);   c' = f c + i g;   h
 from torch import Tensor
 
 from orch.models.kernel import TRITON
-from orch.models.network import TokenRNN
 from orch.models.places import several_places
 from orch.models.recurrence import lstm_scan
+from orch.models.token_rnn import TokenRNN
 
 
 class Network(TokenRNN):

@@ -6,9 +6,9 @@ h' = tanh(W x + U h + b)
 from torch import Tensor
 
 from orch.models.kernel import TRITON
-from orch.models.network import TokenRNN
 from orch.models.places import several_places
 from orch.models.recurrence import elman_scan
+from orch.models.token_rnn import TokenRNN
 
 
 class Network(TokenRNN):

@@ -30,7 +30,7 @@ class LargestTask(Task):
 
     @property
     def slots(self) -> tuple[range, ...]:
-        """Those of the task that has most labels, where every input has one."""
+        """Slots of the task with the fewest symbols per input: under `supervision` it has the most labels."""
         return min((task.slots for task in self.tasks), key=len)
 
     @property

@@ -7,7 +7,7 @@ in another pack, to the same numbers.
 import functools
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -97,7 +97,7 @@ class Training:
         if self.step > 0:
             self._optimiser.set_step(self.step)
             for which in ("first", "second"):
-                for name, stack in zip(self._trained, getattr(self._optimiser, which), strict=False):
+                for name, stack in self._named(getattr(self._optimiser, which)):
                     stack.copy_(stack_padded([getattr(each, which)[name] for each in snapshots]))
         self._data = training_data(trials, *self._samplers)
         numbers = torch.float64 if first.precision == FLOAT64 else torch.float32
@@ -250,13 +250,16 @@ class Training:
         """Return a copy of one trial in its present state."""
         return self.view(position).map_tensors(lambda kind, name, tensor: tensor.clone())
 
+    def _named(self, stacks: Sequence[torch.Tensor]) -> Iterable[tuple[str, torch.Tensor]]:
+        """Pair a state of the optimiser with the names of its parameters; one that SGD lacks has no pairs."""
+        return zip(self._trained, stacks, strict=True) if stacks else ()
+
     def view(self, position: int = 0) -> Snapshot:
         """Return one trial in its present state, without a copy of its tensors: the next step changes them."""
         member = self.members[position]
 
         def views(stacks: Sequence[torch.Tensor]) -> State:
-            named = zip(self._trained, stacks, strict=False)  # an optimiser may have fewer states than Adam
-            return {name: self.network.own(name, stack.detach(), position) for name, stack in named}
+            return {name: self.network.own(name, stack.detach(), position) for name, stack in self._named(stacks)}
 
         return Snapshot(
             trial=member.trial,
