@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 PACKAGES := .venv-packages
 UNIT_TESTS = $(BIN)/pytest --numprocesses 2 -m 'not ray and not gpu' --cov --cov-report=
 
-.PHONY: setup demo quick lint test coverage test-gpu test-slow test-exports test-cluster test-packages bench golden clean
+.PHONY: setup demo quick lint test coverage test-gpu test-slow test-exports test-cluster test-packages docs bench golden clean
 
 setup: $(READY)
 
@@ -75,6 +75,11 @@ test-packages:
 	$(PACKAGES)/bin/pip install --quiet --no-deps $$(grep -o 'https://.*\.whl' cluster/setup.sh) \
 	  || echo "going on without Mamba's CUDA wheels"
 	$(PACKAGES)/bin/pytest --quiet tests/models tests/training tests/golden
+
+# The documentation as a site in build/site; every warning is an error.
+docs: $(READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo 'Open build/site/index.html.'
 
 bench: $(READY)
 	$(BIN)/python benchmarks/training_step.py
