@@ -11,16 +11,16 @@ from typing import Any
 
 from orch import models, tasks
 from orch.analysis.board import Board
+from orch.core.checksum import checksum
 from orch.core.errors import OrchError
 from orch.search import history as searches
 from orch.store import SCHEMAS, Store
+from orch.store.bundled import MARK
 from orch.store.failed_trials import failed_trials
 from orch.sweeps.measured import Row
 from orch.sweeps.registry import ALL, SWEEPS
 from orch.sweeps.scales import SCALES
 
-MARK = "bundle.json"
-"""File that marks a folder as a bundle, which may be replaced."""
 ROWS_AT_ONCE = 100_000
 
 
@@ -48,8 +48,10 @@ def bundle(stores: Sequence[Store], folder: Path, curve_points: int = 50) -> Bun
         for store in stores:
             _fill(target, store, curve_points)
         num_trials = len(target.done())
-        target.put_json(MARK, {"num_trials": num_trials})
         target.compact(min_parts=2)
+        files = {path.relative_to(temporary).as_posix(): path for path in temporary.rglob("*") if path.is_file()}
+        listed = {name: checksum([path.read_bytes()]) for name, path in sorted(files.items())}
+        target.put_json(MARK, {"num_trials": num_trials, "files": listed})
         shutil.rmtree(folder, ignore_errors=True)
         os.replace(temporary, folder)
     finally:
@@ -74,8 +76,8 @@ def _fill(target: Store, store: Store, curve_points: int) -> None:
     # A search's history is a sequence of files: the files of two stores must not be mixed.
     known = {_search_of(path) for path in target.list_files(searches.FOLDER)}
     for path in store.list_files(searches.FOLDER):
-        if _search_of(path) not in known and (data := store.get_bytes(path)) is not None:
-            target.put_bytes(path, data)
+        if _search_of(path) not in known and (values := store.get_json(path)) is not None:
+            target.put_json(path, values)
     for trial_id, weights in _weights_of_angles(store, {row["trial_id"]: row for row in trials}):
         target.put_weights(trial_id, weights)
 

@@ -110,6 +110,9 @@ class RemoteFiles:
     def local_path(self, path: str) -> str | None:
         return None
 
+    def checksum(self, path: str) -> str | None:
+        return None
+
     def sweep(self, folder: str) -> None:
         """Do nothing: an upload that was cut short never becomes visible."""
 

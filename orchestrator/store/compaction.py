@@ -64,7 +64,10 @@ def _delete_leftovers(reader: TableReader) -> int:
         if part.level:
             try:
                 replaced = reader.footer(part).replaces & present.keys()
-            except (FileNotFoundError, DamagedPart):
+            except FileNotFoundError:
+                continue
+            except DamagedPart:
+                reader.load([part], None)  # it is named and set aside
                 continue
             # A part is deleted only if the one that replaces it can be read to its end.
             if replaced and any(contents for _, contents in reader.load([part], None)):
@@ -89,7 +92,7 @@ def _merge(reader: TableReader, parts: list[Part], level: int) -> CompactionRepo
         merged = unique(reader.table, conform(reader.table, reader.schema, data, None))
         replaced = [part.path for part in group]
         data = encode(reader.table, reader.schema, merged, replaced)
-        reader.files.put(new_path(reader.table, level), data, kind="part")
+        reader.files.put(new_path(reader.table, level, data), data, kind="part")
         crash_point("compacted-written")
         _delete(reader, group)
         report += CompactionReport(merged=len(group), written=1)

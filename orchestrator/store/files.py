@@ -50,6 +50,9 @@ class Files(Protocol):
     def local_path(self, path: str) -> str | None:
         """Return the path at which programs on this machine can open the file; None if they cannot."""
 
+    def checksum(self, path: str) -> str | None:
+        """Return the checksum that a list of the store's files has for this one; None if it is in no list."""
+
     def sweep(self, folder: str) -> None:
         """Remove temporary files that dead writers left in `folder`."""
 

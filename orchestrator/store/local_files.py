@@ -86,6 +86,9 @@ class LocalFiles:
     def local_path(self, path: str) -> str | None:
         return str(self._root / path)
 
+    def checksum(self, path: str) -> str | None:
+        return None
+
     def sweep(self, folder: str) -> None:
         long_ago = time.time() - ABANDONED_SECONDS
         with reaching(self.location, "delete from"):

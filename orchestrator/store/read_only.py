@@ -25,6 +25,9 @@ class ReadOnlyFiles:
     def local_path(self, path: str) -> str | None:
         return self._files.local_path(path)
 
+    def checksum(self, path: str) -> str | None:
+        return self._files.checksum(path)
+
     def put(self, path: str, data: Data, kind: str = "file") -> None:
         self._refuse()
 

@@ -1,30 +1,34 @@
 """The store: all results, curves and attempts, as Parquet parts below one root. Rows are never erased."""
 
 import datetime
-import json
 import os
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from orch.core.errors import StoreUnreachable, look_up_name
+from orch.core.safetensors_header import is_checked
 from orch.store.attempts import checked_row
 from orch.store.bundled import BUNDLED, no_results
 from orch.store.columns import SCHEMAS, make_schemas
 from orch.store.compaction import CompactionReport, compact
 from orch.store.crash_points import crash_point
+from orch.store.damaged_files import StoreWarning, set_aside
 from orch.store.deduplication import standing, standing_curves
 from orch.store.files import Data, open_files
 from orch.store.part import encode, new_path, to_table
 from orch.store.part_cache import PartCache
 from orch.store.read_only import ReadOnlyFiles
+from orch.store.records import parse_record, to_record
 from orch.store.schema_union import conform
 from orch.store.table_reader import TableReader
 from orch.sweeps.definitions import Definitions, PartType
 
 DEFAULT_STORE = "runs"
+T = TypeVar("T")
 
 
 class Store:
@@ -108,13 +112,14 @@ class Store:
         schema = self._reader(table).schema
         if rows:
             rows = [checked_row(row) for row in rows] if table == "attempts" else rows
-            self._files.put(new_path(table, 0), encode(table, schema, to_table(table, schema, rows)), kind="part")
+            self.append(table, to_table(table, schema, rows))
 
     def append(self, table: str, data: pa.Table) -> None:
         """Append rows of another store as one part; they may have settings of a user whose code is missing here."""
         schema = self._reader(table).schema
         if data.num_rows:
-            self._files.put(new_path(table, 0), encode(table, schema, data), kind="part")
+            part = encode(table, schema, data)
+            self._files.put(new_path(table, 0, part), part, kind="part")
 
     def write_trial(self, row: Mapping[str, Any], curves: Sequence[Mapping[str, Any]]) -> None:
         """Write a finished trial. Its curves are written first, so that every trial in the store has its curves."""
@@ -183,7 +188,7 @@ class Store:
         self._files.put(_checked(f"checkpoints/{trial_id}.safetensors"), data, kind="checkpoint")
 
     def get_checkpoint(self, trial_id: str) -> bytes | None:
-        return self.get_bytes(f"checkpoints/{trial_id}.safetensors")
+        return self._get_good(f"checkpoints/{trial_id}.safetensors", _good_safetensors)
 
     def delete_checkpoint(self, trial_id: str) -> None:
         self.delete(f"checkpoints/{trial_id}.safetensors")
@@ -192,17 +197,14 @@ class Store:
         self.put_bytes(f"weights/{trial_id}.safetensors", data)
 
     def get_weights(self, trial_id: str) -> bytes | None:
-        return self.get_bytes(f"weights/{trial_id}.safetensors")
+        return self._get_good(f"weights/{trial_id}.safetensors", _good_safetensors)
 
     def put_json(self, path: str, value: Any) -> None:
-        self.put_bytes(path, json.dumps(value).encode())
+        self.put_bytes(path, to_record(value))
 
     def get_json(self, path: str) -> Any | None:
-        data = self.get_bytes(path)
-        try:
-            return None if data is None else json.loads(data)
-        except ValueError:
-            return None
+        """Read a JSON file; None if there is none, or if it is damaged."""
+        return self._get_good(path, parse_record)
 
     def list_json(self, folder: str) -> dict[str, Any]:
         """Read the JSON files of a folder, by name without `.json`. Damaged files are left out."""
@@ -221,6 +223,23 @@ class Store:
         except FileNotFoundError:
             return None
 
+    def _get_good(self, path: str, parse: Callable[[bytes], T]) -> T | None:
+        """Read a file, given a function that raises `ValueError` if it is damaged; then it is set aside."""
+        damage = None
+        for _ in range(2):  # at first it may have been received incompletely, or replaced meanwhile
+            data = self.get_bytes(path)
+            if data is None:
+                return None
+            try:
+                return parse(data)
+            except ValueError as error:
+                damage = error
+        assert damage is not None
+        told = set_aside(self._files, path, path, damage)
+        if told is not None:
+            warnings.warn(told[0], StoreWarning, stacklevel=3)
+        return None
+
     def list_files(self, folder: str) -> list[str]:
         """Return the paths of the files in a folder, such as `logs`, at any depth."""
         return sorted(self._files.sizes(_checked(folder)))
@@ -236,6 +255,11 @@ def _answer(table: str, *sources: pa.Table) -> pa.Table:
         trials, withdrawn, curves = sources
         return standing_curves(curves, standing(trials, withdrawn), withdrawn)
     return sources[0]
+
+
+def _good_safetensors(data: bytes) -> bytes:
+    is_checked(data)
+    return data
 
 
 def _checked(path: str) -> str:
