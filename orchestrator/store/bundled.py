@@ -1,7 +1,7 @@
 """The results that ship with the package: the store named `bundled`, which can only be read.
 
-`orch bundle` makes it. Its folder may belong to another user, or be on a read-only file system. Its list of files has the
-checksum of each, with which every file is compared when it is read.
+`orch bundle` makes it. Its folder may belong to another user, or be on a read-only file system. Its list of
+files has the checksum of each, with which every file is compared when it is read.
 """
 
 import functools
@@ -25,6 +25,8 @@ MARK = "bundle.json"
 class BundledFiles(LocalFiles):
     """The files of the bundled store. Every method that would write raises `StoreReadOnly`."""
 
+    links_allowed = True  # some installers make every file of a package a link
+
     def __init__(self) -> None:
         super().__init__(str(FOLDER), BUNDLED)
 
@@ -39,12 +41,9 @@ class BundledFiles(LocalFiles):
             raise DamagedFile(f"{MARK} of the bundled results is damaged ({error}): install orch again") from None
         return listed
 
-    def checksum(self, path: str) -> str | None:
-        return self.listed.get(path)
-
     def get(self, path: str) -> bytes:
         data = super().get(path)
-        expected = None if path == MARK else self.checksum(path)
+        expected = None if path == MARK else self.listed.get(path)
         if expected is not None and checksum([data]) != expected:
             raise DamagedFile(f"{path} of the bundled results is damaged (its checksum is wrong): install orch again")
         return data

@@ -1,5 +1,6 @@
 """The files of a store that must not be changed, such as someone else's."""
 
+from collections.abc import Mapping
 from typing import NoReturn
 
 from orch.core.errors import StoreUnreachable
@@ -13,6 +14,10 @@ class ReadOnlyFiles:
         self._files = files
         self.location = files.location
 
+    @property
+    def listed(self) -> Mapping[str, str]:
+        return self._files.listed
+
     def get(self, path: str) -> bytes:
         return self._files.get(path)
 
@@ -24,9 +29,6 @@ class ReadOnlyFiles:
 
     def local_path(self, path: str) -> str | None:
         return self._files.local_path(path)
-
-    def checksum(self, path: str) -> str | None:
-        return self._files.checksum(path)
 
     def put(self, path: str, data: Data, kind: str = "file") -> None:
         self._refuse()

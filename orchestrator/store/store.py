@@ -4,7 +4,7 @@ import datetime
 import os
 import secrets
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from orch.store.crash_points import crash_point
 from orch.store.damaged_files import StoreWarning, set_aside
 from orch.store.deduplication import standing, standing_curves
 from orch.store.files import Data, open_files
+from orch.store.integrity import ExaminedFile, examine
 from orch.store.part import encode, new_path, to_table
 from orch.store.part_cache import PartCache
 from orch.store.read_only import ReadOnlyFiles
@@ -239,6 +240,10 @@ class Store:
         if told is not None:
             warnings.warn(told[0], StoreWarning, stacklevel=3)
         return None
+
+    def examine(self) -> Iterator[ExaminedFile]:
+        """Read every file, and yield its condition. Nothing is changed."""
+        return examine(self._files)
 
     def list_files(self, folder: str) -> list[str]:
         """Return the paths of the files in a folder, such as `logs`, at any depth."""

@@ -182,7 +182,7 @@ class TableReader:
         Raise `DamagedPart` if the checksum is wrong. Large parts are compared once: later only their path is returned.
         """
         source = self._source(part)
-        expected = part.checksum or self.files.checksum(part.path)
+        expected = part.checksum or self.files.listed.get(part.path)
         if expected is None or part.path in self._checked:
             return source, expected is not None
         if checksum([source] if isinstance(source, bytes) else _blocks(source)) != expected:
