@@ -234,9 +234,9 @@ class TableReader:
             warnings.warn(message, StoreWarning, stacklevel=4)
 
     def in_parallel(self, function: Callable[[Part], T], parts: Sequence[Part]) -> list[T]:
-        if len(parts) <= 1:
-            return [function(part) for part in parts]
         num_workers = min(self._workers, len(parts))
+        if num_workers <= 1:
+            return [function(part) for part in parts]
         size = -(-len(parts) // (8 * num_workers))  # handing over single parts costs as much as reading them
         shares = [parts[start : start + size] for start in range(0, len(parts), size)]
         with ThreadPoolExecutor(num_workers) as pool:

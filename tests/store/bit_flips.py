@@ -28,8 +28,7 @@ from unittest.mock import patch
 from orch.analysis.bundle import bundle
 from orch.core.errors import OrchError
 from orch.core.safetensors_header import LENGTH_BYTES
-from orch.store import Store, StoreWarning, bundled, curve_rows, table_reader, trial_row
-from orch.store.integrity import Condition, examine
+from orch.store import Store, StoreWarning, bundled, curve_rows, integrity, table_reader, trial_row
 from orch.store.records import parse_record
 from orch.sweeps.experiments import angles
 from orch.sweeps.scales import SMOKE
@@ -93,19 +92,21 @@ def remove_checksums(folder: Path) -> None:
             path.write_bytes(len(text).to_bytes(LENGTH_BYTES, "little") + text + data[end:])
 
 
-def answers(location: str) -> dict[str, str]:
-    """Return digests of everything that can be read from a store: rows, tensors and records."""
+def answers(location: str, of_tables: bool) -> dict[str, str]:
+    """Return digests of all that can be read from the tables of a store, or else of its tensors and records."""
     store = Store.open(location)
-    found: dict[str, Any] = dict(everything(store))
-    found |= {f"columns of {table}": store.read(table).schema.to_string() for table in found}
-    for folder in ("checkpoints", "weights"):
-        read = store.get_checkpoint if folder == "checkpoints" else store.get_weights
-        found |= {path: read(Path(path).stem) for path in store.list_files(folder)}
-        found = {path: value for path, value in found.items() if value is not None}
-    for folder in _RECORDS:
-        found |= {f"{folder}/{name}": value for name, value in store.list_json(folder).items()}
-    if location == bundled.BUNDLED:
-        found["listed"] = sorted(bundled.BundledFiles().listed.items())
+    found: dict[str, Any] = {}
+    if of_tables:
+        found |= everything(store)
+        found |= {f"columns of {table}": store.read(table).schema.to_string() for table in found}
+    else:
+        found |= {path: store.get_checkpoint(Path(path).stem) for path in store.list_files("checkpoints")}
+        found |= {path: store.get_weights(Path(path).stem) for path in store.list_files("weights")}
+        found = {path: data for path, data in found.items() if data is not None}
+        for folder in _RECORDS:
+            found |= {f"{folder}/{name}": value for name, value in store.list_json(folder).items()}
+        if location == bundled.BUNDLED:
+            found["listed"] = sorted(bundled.BundledFiles().listed.items())
     return {name: hashlib.sha256(repr(value).encode()).hexdigest() for name, value in found.items()}
 
 
@@ -114,7 +115,7 @@ class Flipper:
 
     def __init__(self, folder: Path, location: str):
         self.folder, self.location = folder, location
-        self.before = answers(location)
+        self._before = [answers(location, of_tables) for of_tables in (False, True)]
         self._without: dict[Path, Any] = {}
 
     def kinds(self) -> Iterator[tuple[str, Path]]:
@@ -125,62 +126,54 @@ class Flipper:
             yield prefix + (f"{first}, level {rest[0]}" if path.suffix == ".parquet" else first), path
 
     def flip(self, path: Path, bit: int, by_lines: bool) -> str:
-        """Flip a bit of a file, read everything, restore the file, and return the verdict.
+        """Flip a bit of a file, read what it may change, restore the file, and return the verdict.
 
         `by_lines` reads rows from the lines in footers wherever there are any, as is done for many parts.
         """
         right = path.read_bytes()
         wrong = bytearray(right)
         wrong[bit // 8] ^= 1 << bit % 8
-        without = self._answers_without(path)
+        name, of_tables = path.relative_to(self.folder).as_posix(), path.suffix == ".parquet"
+        without = self._answers_without(path, of_tables)
         path.write_bytes(wrong)
         try:
-            files = Store.open(self.location)._files
-            found = {each.path for each in self._examined(files) if each.condition is Condition.DAMAGED}
+            is_found = self._is_found_damaged(name)
             with patch.object(table_reader, "_MANY", 0 if by_lines else 1 << 30):
-                after, said = self._read()
+                after, said = self._read(of_tables)
             moved = not path.exists()
         finally:
             shutil.rmtree(self.folder / "damaged", ignore_errors=True)
             path.write_bytes(right)
-        name = path.relative_to(self.folder).as_posix()
         in_place = self.location == bundled.BUNDLED
-        if name in found and moved != in_place and name in said and after in (None, without):
+        if is_found and moved != in_place and name in said and after in (None, without):
             return NOTICED
-        return HARMLESS if not said and not found and after == self.before else SILENT
+        return HARMLESS if not said and not is_found and after == self._before[of_tables] else SILENT
 
-    def _examined(self, files: Any) -> Any:
+    def _is_found_damaged(self, name: str) -> bool:
+        """Return whether `orch verify` finds the damage."""
         try:
-            return list(examine(files))
+            found = integrity._examine(Store.open(self.location)._files, name, 1)
         except OrchError as error:  # the list of a bundle's files
-            return [Named(str(error).split()[0])]
+            return str(error).startswith(name)
+        return found is not None and found.condition is integrity.Condition.DAMAGED
 
-    def _read(self) -> tuple[dict[str, str] | None, str]:
+    def _read(self, of_tables: bool) -> tuple[dict[str, str] | None, str]:
         """Return the answers, None if an error ended reading, and all that was said."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", StoreWarning)
             try:
-                after, error = answers(self.location), ""
+                after, error = answers(self.location, of_tables), ""
             except OrchError as refused:
                 after, error = None, str(refused)
         return after, "\n".join([*(str(each.message) for each in caught), error])
 
-    def _answers_without(self, path: Path) -> Any:
+    def _answers_without(self, path: Path, of_tables: bool) -> Any:
         if path not in self._without:
             data = path.read_bytes()
             path.unlink()
-            self._without[path] = answers(self.location)
+            self._without[path] = answers(self.location, of_tables)
             path.write_bytes(data)
         return self._without[path]
-
-
-class Named:
-    """A file that an error named as damaged."""
-
-    condition = Condition.DAMAGED
-
-    def __init__(self, path: str):
-        self.path = path
 
 
 def flip_bits(folder: Path, flips: int, seed: int, before_checksums: bool = False) -> dict[str, Counter[str]]:
@@ -217,7 +210,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--before-checksums", action="store_true")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
+    memory = "/dev/shm" if Path("/dev/shm").is_dir() else None
+    with tempfile.TemporaryDirectory(dir=memory) as folder:
         counts = flip_bits(Path(folder), arguments.flips, arguments.seed, arguments.before_checksums)
     total: Counter[str] = sum(counts.values(), Counter())
     print(f"{'kind of file':32}{'flips':>8}{NOTICED:>10}{HARMLESS:>10}{SILENT:>10}")
