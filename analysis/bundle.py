@@ -11,12 +11,14 @@ from typing import Any
 
 from orch import models, tasks
 from orch.analysis.board import Board
+from orch.core.atomic_write import refuse_link
 from orch.core.checksum import checksum
 from orch.core.errors import OrchError
 from orch.search import history as searches
 from orch.store import SCHEMAS, Store
 from orch.store.bundled import MARK
 from orch.store.failed_trials import failed_trials
+from orch.store.records import parse_record
 from orch.sweeps.measured import Row
 from orch.sweeps.registry import ALL, SWEEPS
 from orch.sweeps.scales import SCALES
@@ -40,9 +42,10 @@ def bundle(stores: Sequence[Store], folder: Path, curve_points: int = 50) -> Bun
     """
     for store in stores:
         store.check_exists()
-    if folder.exists() and any(folder.iterdir()) and not (folder / MARK).exists():
+    refuse_link(folder)
+    if folder.exists() and not _is_bundle(folder):
         raise OrchError(f"{folder} is in use for something else: name a new folder with --output")
-    temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
+    temporary, replaced = (folder.with_name(f".{folder.name}.{secrets.token_hex(4)}") for _ in range(2))
     try:
         target = Store.open(temporary)
         for store in stores:
@@ -52,12 +55,26 @@ def bundle(stores: Sequence[Store], folder: Path, curve_points: int = 50) -> Bun
         files = {path.relative_to(temporary).as_posix(): path for path in temporary.rglob("*") if path.is_file()}
         listed = {name: checksum([path.read_bytes()]) for name, path in sorted(files.items())}
         target.put_json(MARK, {"num_trials": num_trials, "files": listed})
-        shutil.rmtree(folder, ignore_errors=True)
+        if folder.exists():
+            os.replace(folder, replaced)
         os.replace(temporary, folder)
+        shutil.rmtree(replaced, ignore_errors=True)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     files = [path for path in folder.rglob("*") if path.is_file()]
     return Bundle(num_trials, len(files), sum(path.stat().st_size for path in files))
+
+
+def _is_bundle(folder: Path) -> bool:
+    """Return whether a folder is empty, or has a bundle and nothing else."""
+    names = {path.name for path in folder.iterdir()}
+    if not names:
+        return True
+    try:
+        marked = "num_trials" in parse_record((folder / MARK).read_bytes())
+    except (OSError, ValueError):
+        return False
+    return marked and names <= {MARK, *SCHEMAS, "weights", "sweeps", searches.FOLDER}
 
 
 def _fill(target: Store, store: Store, curve_points: int) -> None:
