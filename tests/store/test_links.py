@@ -1,4 +1,4 @@
-"""A store stays inside its folder: links and special files below its root are refused by name, its root may be a link."""
+"""A store stays inside its folder: links and special files below its root are refused by name."""
 
 import os
 import shutil
