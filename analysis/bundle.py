@@ -52,8 +52,8 @@ def bundle(stores: Sequence[Store], folder: Path, curve_points: int = 50) -> Bun
             _fill(target, store, curve_points)
         num_trials = len(target.done())
         target.compact(min_parts=2)
-        files = {path.relative_to(temporary).as_posix(): path for path in temporary.rglob("*") if path.is_file()}
-        listed = {name: checksum([path.read_bytes()]) for name, path in sorted(files.items())}
+        written = {path.relative_to(temporary).as_posix(): path for path in temporary.rglob("*") if path.is_file()}
+        listed = {name: checksum([path.read_bytes()]) for name, path in sorted(written.items())}
         target.put_json(MARK, {"num_trials": num_trials, "files": listed})
         if folder.exists():
             os.replace(folder, replaced)
