@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from orch.core.errors import OrchError, UnknownName
+from orch.core.interruption import ending_cleanly, exit_code
 from orch.core.printable import printable_lines
 
 
@@ -31,6 +32,10 @@ class LazyGroup(click.Group):
             raise UnknownName("command", args[0], self.list_commands(context))
         return super().resolve_command(context, args)
 
+    def main(self, *args: Any, **more: Any) -> Any:
+        with ending_cleanly():
+            return super().main(*args, **more)
+
     def make_context(self, *args: Any, **more: Any) -> click.Context:
         with _reported():
             return super().make_context(*args, **more)
@@ -42,7 +47,7 @@ class LazyGroup(click.Group):
 
 @contextlib.contextmanager
 def _reported() -> Iterator[None]:
-    """Print an `OrchError`, or what click says of a command line, as a message without a traceback, and exit."""
+    """Print an `OrchError`, a signal, or what click says of a command line, without a traceback, and exit."""
     try:
         yield
     except click.exceptions.NoArgsIsHelpError:
@@ -52,6 +57,9 @@ def _reported() -> Iterator[None]:
         for line in printable_lines(text):
             click.echo(f"error: {line}", err=True)
         sys.exit(2)
+    except KeyboardInterrupt as interrupted:
+        click.echo(str(interrupted) or "stopped by Ctrl-C", err=True)
+        sys.exit(exit_code())
 
 
 def _usage_problem(error: click.UsageError) -> str:

@@ -16,6 +16,7 @@ from orch.running.machines import Machines
 from orch.running.options import RunOptions
 from orch.running.ray_compat import failure_of, raised_error
 from orch.running.running_trial import RunningTrial
+from orch.running.store_address import address_of
 from orch.running.units import Listener, Turn, Unit
 from orch.running.worker import SUMMARY, UnitRequest
 from orch.store import Outcome, Store
@@ -41,6 +42,7 @@ class RunState:
     ):
         self.queue, self.machines, self.options, self.listener = queue, machines, options, listener
         self.store, self.driver_id = store, driver_id
+        self.store_address = address_of(store.uri, driver_id)
         self.running_units: dict[str, tuple[TuneTrial, Unit]] = {}
         """The units that Tune has been given, by the id of their Tune trial."""
         self.error: OrchError | None = None
@@ -92,7 +94,7 @@ class RunState:
         return UnitRequest(
             trials=[trial.to_dict() for trial in unit.open_trials],
             attempts=unit.attempts,
-            store=self.store.uri,
+            store=self.store_address,
             driver_id=self.driver_id,
             device=self.machines.device,
             threads=1,

@@ -1,6 +1,5 @@
 """The common part of runs of sweeps and searches: stopping on Ctrl-C or in time, and compaction of the store."""
 
-import os
 import signal
 import threading
 import time
@@ -11,6 +10,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 from orch.core.errors import OrchError
+from orch.core.interruption import leave, note
 from orch.running.display import Display
 from orch.running.driver_log import StoreLog, open_driver_log
 from orch.running.lease import Lease
@@ -58,8 +58,9 @@ def interruptible(interrupted: Callable[[], None], ends_process: bool = True) ->
 
     def interrupt(number: int, frame: Any) -> None:
         nonlocal was_interrupted
+        note(number)
         if was_interrupted and ends_process:
-            os._exit(130)
+            leave(number)
         if was_interrupted:
             raise KeyboardInterrupt
         was_interrupted = True

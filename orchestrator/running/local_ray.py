@@ -1,0 +1,66 @@
+"""Ray on this machine alone: it listens on loopback addresses only, and its files are readable by this user only."""
+
+import contextlib
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import ray
+
+from orch.core.errors import OrchError
+from orch.core.interruption import leaving_at_once
+from orch.core.scratch import scratch_folder
+from orch.running.ray_compat import considerate_start
+from orch.store import scrub
+
+
+@contextlib.contextmanager
+def local_ray(num_cpus: int | None, **more: Any) -> Iterator[None]:
+    """Start Ray on this machine, and stop it at the end. Its folder goes with it, or with the next run after a kill."""
+    protect_token()
+    with scratch_folder("ray", short=True) as folder:
+        try:
+            # Ray makes the folder that it is given accessible to every user; the one around it is not.
+            _start(num_cpus=num_cpus, _temp_dir=str(folder / "r"), **more)
+            yield
+        finally:
+            with leaving_at_once():
+                ray.shutdown()
+
+
+def _start(**options: Any) -> None:
+    try:
+        with leaving_at_once(), considerate_start(only_loopback=True):
+            ray.init(address="local", include_dashboard=False, **options)
+    except (OrchError, ValueError):
+        raise
+    except Exception as error:  # Ray raises plain ones when one of its processes ends before it is ready
+        reason = scrub(" ".join(str(error).split())).rstrip(".")
+        raise OrchError(f"Ray could not start on this machine ({reason}): run the same command again") from None
+
+
+def protect_token() -> None:
+    """Make sure that only this user can read the token that protects Ray: Ray 2.60 lets every user read the file."""
+    if {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"} & os.environ.keys():
+        return
+    path = Path.home() / ".ray" / "auth_token"
+    with contextlib.suppress(OSError):  # a home that cannot be written to is Ray's to report
+        if not path.exists() and os.environ.get("RAY_AUTH_MODE", "token").lower() == "token":
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _write_once(path, secrets.token_hex(32))
+        if path.stat().st_mode & 0o077:
+            path.chmod(0o600)
+
+
+def _write_once(path: Path, text: str) -> None:
+    """Create a private file with this text, unless another process has created it."""
+    aside = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
+    try:
+        with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(text)
+        with contextlib.suppress(FileExistsError):
+            os.link(aside, path)
+    finally:
+        aside.unlink(missing_ok=True)
