@@ -2,7 +2,7 @@
 
 The first signal raises `Interrupted` in the main thread, so that contexts are left in order. Code in C can hold the
 main thread up, and some libraries cannot be interrupted half-way: after a few seconds, at a second signal, or at once
-within `leaving_at_once`, the process ends as if it were killed, except that its children and temporary folders go first.
+within `leaving_at_once`, the process ends as if it were killed, but its children and temporary folders go first.
 """
 
 import contextlib

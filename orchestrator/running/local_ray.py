@@ -3,6 +3,8 @@
 import contextlib
 import os
 import secrets
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import ray
 from orch.core.errors import OrchError
 from orch.core.interruption import leaving_at_once
 from orch.core.scratch import scratch_folder
+from orch.running import ray_guard
 from orch.running.ray_compat import considerate_start
 from orch.store import scrub
 
@@ -20,7 +23,7 @@ from orch.store import scrub
 def local_ray(num_cpus: int | None, **more: Any) -> Iterator[None]:
     """Start Ray on this machine, and stop it at the end. Its folder goes with it, or with the next run after a kill."""
     protect_token()
-    with scratch_folder("ray", short=True) as folder:
+    with scratch_folder("ray", short=True) as folder, _guarded(str(folder)):
         try:
             # Ray makes the folder that it is given accessible to every user; the one around it is not.
             _start(num_cpus=num_cpus, _temp_dir=str(folder / "r"), **more)
@@ -28,6 +31,24 @@ def local_ray(num_cpus: int | None, **more: Any) -> Iterator[None]:
         finally:
             with leaving_at_once():
                 ray.shutdown()
+
+
+@contextlib.contextmanager
+def _guarded(folder: str) -> Iterator[None]:
+    """Mark the processes that are started from now on, and have them ended when the block or this process has."""
+    command = [sys.executable, "-I", "-S", ray_guard.__file__, folder]
+    # In a session of its own, Ctrl-C does not reach it.
+    guard = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True)
+    os.environ[ray_guard.VARIABLE] = folder
+    try:
+        yield
+    finally:
+        del os.environ[ray_guard.VARIABLE]
+        assert guard.stdin is not None
+        with contextlib.suppress(OSError):  # somebody has ended it
+            guard.stdin.write(ray_guard.GOODBYE)
+            guard.stdin.close()
+        guard.wait()
 
 
 def _start(**options: Any) -> None:
