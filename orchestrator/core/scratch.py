@@ -20,9 +20,9 @@ _held: set[str] = set()
 
 
 @contextlib.contextmanager
-def scratch_folder(what: str, short: bool = False) -> Iterator[Path]:
+def scratch_folder(what: str, parent: str | None = None, short: bool = False) -> Iterator[Path]:
     """Make a temporary folder for `what`, and remove it at the end. A `short` one has room for the paths of sockets."""
-    parent = tempfile.gettempdir()
+    parent = parent or tempfile.gettempdir()
     if short and len(parent) > _MOST_CHARACTERS:
         parent = _SHORT
     remove_leftovers(parent)
