@@ -2,7 +2,7 @@
 
 import sys
 
-from orch.core.interruption import Interrupted, ending_cleanly, hasten
+from orch.core.interruption import ending_cleanly, hasten, received, sentence
 from orch.core.scratch import remove_own
 
 
@@ -14,11 +14,13 @@ def run() -> None:
             from orch.cli import main
 
             main(prog_name="orch")
-    except Interrupted as interrupted:
-        print(interrupted, file=sys.stderr)
-        code = 128 + interrupted.number
     except SystemExit as ended:
         code = ended.code
+    except BaseException:
+        if (number := received()) is None:
+            raise
+        print(sentence(number), file=sys.stderr)
+        code = 128 + number
     remove_own()  # what an interrupted context could not remove
     hasten(code if isinstance(code, int) else int(code is not None))
     raise SystemExit(code)

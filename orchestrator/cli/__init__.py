@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from orch.core.errors import OrchError, UnknownName
-from orch.core.interruption import ending_cleanly, exit_code
+from orch.core.interruption import ending_cleanly, exit_code, received, sentence
 from orch.core.printable import printable_lines
 
 
@@ -50,16 +50,18 @@ def _reported() -> Iterator[None]:
     """Print an `OrchError`, a signal, or what click says of a command line, without a traceback, and exit."""
     try:
         yield
-    except click.exceptions.NoArgsIsHelpError:
+    except (click.exceptions.NoArgsIsHelpError, click.exceptions.Exit):
         raise
-    except (OrchError, click.UsageError) as error:
+    except (Exception, KeyboardInterrupt) as error:
+        if received() is not None or isinstance(error, KeyboardInterrupt):
+            click.echo(sentence(exit_code() - 128), err=True)
+            sys.exit(exit_code())
+        if not isinstance(error, OrchError | click.UsageError):
+            raise
         text = _usage_problem(error) if isinstance(error, click.UsageError) else str(error)
         for line in printable_lines(text):
             click.echo(f"error: {line}", err=True)
         sys.exit(2)
-    except KeyboardInterrupt as interrupted:
-        click.echo(str(interrupted) or "stopped by Ctrl-C", err=True)
-        sys.exit(exit_code())
 
 
 def _usage_problem(error: click.UsageError) -> str:

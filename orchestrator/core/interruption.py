@@ -8,6 +8,7 @@ within `leaving_at_once`, the process ends as if it were killed, but its childre
 import contextlib
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -34,6 +35,12 @@ def sentence(number: int) -> str:
 
 
 _last: int = signal.SIGINT
+_received: int | None = None
+
+
+def received() -> int | None:
+    """Return the signal that has raised `Interrupted`. Libraries may have turned that into an error of their own."""
+    return _received
 
 
 def note(number: int) -> None:
@@ -57,7 +64,10 @@ def leave(number: int) -> NoReturn:
 
 
 def _raise(number: int, frame: FrameType | None) -> None:
+    global _received
     note(number)
+    _received = number
+    sys.unraisablehook = lambda ignored: None  # where an exception cannot be raised, it would be printed
     signal.signal(number, _leave)  # a second signal does not wait
     raise Interrupted(number)
 
@@ -72,6 +82,8 @@ def ending_cleanly() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) is _raise:
         yield
         return
+    global _received
+    _received, hook = None, sys.unraisablehook
     before = {number: signal.getsignal(number) for number in _NUMBERS}
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
@@ -85,6 +97,7 @@ def ending_cleanly() -> Iterator[None]:
         yield
     finally:
         signal.set_wakeup_fd(wakeup_before)
+        sys.unraisablehook = hook
         for number, handler in before.items():
             signal.signal(number, handler)
         os.close(writing)
