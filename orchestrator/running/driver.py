@@ -19,7 +19,7 @@ from ray.tune.schedulers import TrialScheduler
 from ray.tune.search.search_algorithm import SearchAlgorithm
 
 from orch.core.scratch import scratch_folder
-from orch.running import ray_guard
+from orch.running.local_ray import own_folder
 from orch.running.ray_compat import create_tune_trial, losses_as_actor_errors, no_ray_on_stdout, patient_stops
 from orch.running.run_state import RunState
 from orch.running.store_address import handed_out, location_at
@@ -48,7 +48,7 @@ def run(state: RunState, worker: "type[Worker] | None" = None, scheduler: TrialS
     for name in ("ray", "ray.tune", "ray.train", "ray.data"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     resources = {"cpu": 1.0} | ({"gpu": machines.gpus_per_trial} if machines.device == "cuda" else {})
-    with scratch_folder("tune", os.environ.get(ray_guard.VARIABLE)) as scratch, _in_runs(state):
+    with scratch_folder("tune", own_folder()) as scratch, _in_runs(state):
         tuner = tune.Tuner(
             tune.with_resources(worker or Worker, resources),
             tune_config=tune.TuneConfig(search_alg=_Queue(run_id), scheduler=scheduler, reuse_actors=True),

@@ -18,6 +18,15 @@ from orch.running import ray_guard
 from orch.running.ray_compat import considerate_start
 from orch.store import scrub
 
+_TRIES = ("r", "s")
+"""Folders of the tries to start Ray, which gives up after 30 seconds, however busy the machine is."""
+_folders: list[str] = []
+
+
+def own_folder() -> str | None:
+    """Return the temporary folder of the Ray that this process has started, which the guard removes; None without."""
+    return _folders[-1] if _folders else None
+
 
 @contextlib.contextmanager
 def local_ray(num_cpus: int | None, **more: Any) -> Iterator[None]:
@@ -25,8 +34,7 @@ def local_ray(num_cpus: int | None, **more: Any) -> Iterator[None]:
     protect_token()
     with scratch_folder("ray", short=True) as folder, _guarded(str(folder)):
         try:
-            # Ray makes the folder that it is given accessible to every user; the one around it is not.
-            _start(num_cpus=num_cpus, _temp_dir=str(folder / "r"), **more)
+            _start(str(folder), num_cpus=num_cpus, **more)
             yield
         finally:
             with leaving_at_once():
@@ -35,15 +43,15 @@ def local_ray(num_cpus: int | None, **more: Any) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _guarded(folder: str) -> Iterator[None]:
-    """Mark the processes that are started from now on, and have them ended when the block or this process has."""
+    """Have the processes of Ray in this folder ended, and the folder removed, when the block or this process has."""
     command = [sys.executable, "-I", "-S", ray_guard.__file__, folder]
     # In a session of its own, Ctrl-C does not reach it.
     guard = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True)
-    os.environ[ray_guard.VARIABLE] = folder
+    _folders.append(folder)
     try:
         yield
     finally:
-        del os.environ[ray_guard.VARIABLE]
+        _folders.remove(folder)
         assert guard.stdin is not None
         with contextlib.suppress(OSError):  # somebody has ended it
             guard.stdin.write(ray_guard.GOODBYE)
@@ -51,15 +59,26 @@ def _guarded(folder: str) -> Iterator[None]:
         guard.wait()
 
 
-def _start(**options: Any) -> None:
+def _start(folder: str, **options: Any) -> None:
+    os.environ[ray_guard.VARIABLE] = folder  # Ray's processes inherit it, and others of this process do not
     try:
-        with leaving_at_once(), considerate_start(only_loopback=True):
-            ray.init(address="local", include_dashboard=False, **options)
-    except (OrchError, ValueError):
-        raise
-    except Exception as error:  # Ray raises plain ones when one of its processes ends before it is ready
-        reason = scrub(" ".join(str(error).split())).rstrip(".")
-        raise OrchError(f"Ray could not start on this machine ({reason}): run the same command again") from None
+        for name in _TRIES:
+            try:
+                with leaving_at_once(), considerate_start(only_loopback=True):
+                    # Ray makes the folder that it is given accessible to every user; the one around it is not.
+                    ray.init(address="local", include_dashboard=False, _temp_dir=f"{folder}/{name}", **options)
+                return
+            except (OrchError, ValueError):
+                raise
+            except Exception as error:  # Ray raises plain ones when one of its processes is not ready in time
+                with leaving_at_once():
+                    ray.shutdown()
+                    ray_guard.end_processes(folder, os.getpid())
+                if name == _TRIES[-1]:
+                    reason = scrub(" ".join(str(error).split())).rstrip(".")
+                    raise OrchError(f"Ray could not start on this machine ({reason}): run the command again") from None
+    finally:
+        del os.environ[ray_guard.VARIABLE]
 
 
 def protect_token() -> None:

@@ -41,16 +41,21 @@ def _writes_to(process_id: int, folder: str) -> bool:
     return any(os.readlink(f"/proc/{process_id}/fd/{number}").startswith(f"{folder}/") for number in (1, 2))
 
 
-def main(folder: str) -> None:
-    """Wait for the end of the driver, then end every process of its Ray and remove its folder."""
-    driver = os.getppid()
-    said = sys.stdin.buffer.read()
+def end_processes(folder: str, parent: int) -> None:
+    """End the processes of the Ray in this folder."""
     until = time.monotonic() + SECONDS
-    while (left := processes_of(folder, driver)) and time.monotonic() < until:
+    while (left := processes_of(folder, parent)) and time.monotonic() < until:
         for process_id in left:
             with contextlib.suppress(OSError):
                 os.kill(process_id, signal.SIGKILL)
         time.sleep(0.1)
+
+
+def main(folder: str) -> None:
+    """Wait for the end of the driver, then end every process of its Ray and remove its folder."""
+    driver = os.getppid()
+    said = sys.stdin.buffer.read()
+    end_processes(folder, driver)
     shutil.rmtree(folder, ignore_errors=True)
     if not said:
         print("the driver has ended unexpectedly; the same command continues", file=sys.stderr)

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from orch.store import Store
 from tests.engine.bucket import s3_bucket
 from tests.engine.conftest import wait_for
 from tests.process_tree import LOOPBACK, command_line, handles, listening_addresses, still_alive, tree
@@ -37,9 +36,8 @@ def test_a_sweep_here_is_reached_from_here_only_and_keeps_the_secrets_of_its_sto
         monkeypatch.delenv("AWS_ACCESS_KEY_ID")
         monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
         sweeps.location = bucket.replace("s3://", f"s3://AKIAIOSFODNN7EXAMPLE:{SECRET}@")
-        store = Store.open(sweeps.location)
         process = sweeps.start(*TWO, "--cpus", "1", faults=[["slow 3", {}]], TMPDIR=str(temporary))
-        wait_for(lambda: store.list_files("checkpoints") or process.poll() is not None, seconds=240)
+        wait_for(lambda: sweeps.attempts("start") or process.poll() is not None, seconds=240)
         processes = tree(process.pid)
         assert process.poll() is None, process.communicate()
         assert len(processes) > 6, "Ray's processes were not found"
