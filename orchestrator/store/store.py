@@ -173,11 +173,18 @@ class Store:
     def compact(self, table: str | None = None, min_parts: int = 16) -> CompactionReport:
         """Merge small parts into large ones wherever at least `min_parts` are of one level.
 
-        Checkpoints that writers left half written when they died are removed.
+        Checkpoints that writers left when they died are removed: half written ones, and those of finished trials.
         """
         self._files.sweep("checkpoints")
+        self._delete_needless_checkpoints()
         readers = self._readers.values() if table is None else [self._reader(table)]
         return sum((compact(reader, min_parts) for reader in readers), CompactionReport())
+
+    def _delete_needless_checkpoints(self) -> None:
+        """Delete the checkpoints of finished trials. A worker that dies after it wrote a result cannot do that."""
+        if left := {path.rpartition("/")[2].partition(".")[0]: path for path in self.list_files("checkpoints")}:
+            for trial_id in left.keys() & self.done():
+                self.delete(left[trial_id])
 
     def _reader(self, table: str) -> TableReader:
         return look_up_name("table", table, self._readers)
