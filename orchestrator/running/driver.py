@@ -64,6 +64,7 @@ def run(state: RunState, worker: "type[Worker] | None" = None, scheduler: TrialS
         )
         with losses_as_actor_errors(), patient_stops(), no_ray_on_stdout():
             tuner.fit()
+        state.settle(wait=True)
     finally:
         del RUNS[run_id]
         shutil.rmtree(scratch, ignore_errors=True)
@@ -105,7 +106,7 @@ class _Queue(SearchAlgorithm):
 
     def is_finished(self) -> bool:
         state = RUNS[self._run_id]
-        return self._finished or (not state.running_units and (state.exhausted or state.stopping))
+        return self._finished or (state.idle and (state.exhausted or state.stopping))
 
 
 class _Watch(tune.Callback):

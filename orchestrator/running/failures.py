@@ -3,6 +3,7 @@
 import re
 import traceback
 from dataclasses import dataclass
+from typing import Any
 
 from orch.core.errors import InvalidSettings, StoreFull, StoreUnreachable
 from orch.store import Outcome, scrub
@@ -40,6 +41,8 @@ class Failure:
     """Whether a user's code raised an error of its own, which every other try would raise again."""
     store_lost: bool = False
     """Whether the store is full or unreachable, so that no result could be written."""
+    finished: tuple[dict[str, Any], ...] = ()
+    """Summaries of the unit's trials that finished before and were not reported yet."""
 
     @property
     def error(self) -> AttemptError:

@@ -4,6 +4,7 @@ import math
 import time
 import uuid
 from collections import deque
+from collections.abc import Iterable
 from typing import Any
 
 import ray
@@ -12,14 +13,14 @@ from ray.tune.experiment import Trial as TuneTrial
 from orch.core.errors import OrchError
 from orch.running import provenance
 from orch.running.failures import SAME_IN_A_ROW, Failure, worth_another_try
+from orch.running.lost_units import LostUnits
 from orch.running.machines import Machines
 from orch.running.options import RunOptions
 from orch.running.ray_compat import failure_of, raised_error
 from orch.running.running_trial import RunningTrial
 from orch.running.units import Listener, Turn, Unit
-from orch.running.worker import SUMMARY, UnitRequest
+from orch.running.worker import UnitRequest
 from orch.store import Outcome, Store
-from orch.store.attempts import Attempt
 from orch.usercode import codes_defining
 
 
@@ -48,6 +49,7 @@ class RunState:
         self.num_started = 0
         self._hung: set[str] = set()
         self._recent_signatures: list[str] = []
+        self._lost = LostUnits(store, driver_id, machines.device)
         self._git_commit, self._git_dirty = provenance.git_state()
 
     @property
@@ -109,29 +111,51 @@ class RunState:
         unit = self.running_units[tune_id][1]
         unit.last_report_at, unit.step = time.monotonic(), report["step"]
         unit.running = [RunningTrial.from_dict(values) for values in report.get("running", ())]
-        for summary in report["finished"]:
+        self._finished(unit, report["finished"])
+
+    def _finished(self, unit: Unit, summaries: Iterable[dict[str, Any]]) -> None:
+        for summary in summaries:
             unit.finished.add(summary["trial_id"])
             self.listener.finished(unit, summary)
 
     def ended(self, tune_id: str, error: bool) -> None:
-        """Handle the end of an attempt: record a failure, and queue the trials that are worth another try."""
+        """Handle the end of an attempt. If its worker was lost, the store is asked first what became of it."""
         tune_trial, unit = self.running_units.pop(tune_id)
         if not error:
-            self._recent_signatures.clear()
+            self.completed(unit)
             return
         failure = self._failure(tune_id, tune_trial)
-        self._read_unreported_results(unit)
+        self._finished(unit, failure.finished)
+        if failure.written or failure.store_lost:
+            self._failed(unit, failure)
+        else:
+            self._lost.add(unit, failure)
+
+    def settle(self, wait: bool = False) -> None:
+        """Handle the failures of lost units that have been examined; with `wait`, of all lost units."""
+        if self._lost:
+            for lost in self._lost.collect(wait):
+                self._finished(lost.unit, lost.finished)
+                self.error = self.error or lost.error
+                self._failed(lost.unit, lost.failure)
+
+    @property
+    def idle(self) -> bool:
+        """Whether no unit is running or being examined."""
+        return not self.running_units and not self._lost
+
+    def completed(self, unit: Unit) -> None:
+        """Handle the end of an attempt after which nothing of the unit is left, or that was stopped on purpose."""
+        self._recent_signatures.clear()
+
+    def _failed(self, unit: Unit, failure: Failure) -> None:
+        """Handle a failed attempt, and queue the trials that are worth another try."""
         if not unit.open_trials:
-            self._recent_signatures.clear()
+            self.completed(unit)
             return
         unit.failures.append(failure)
         if failure.store_lost:
             self.error = OrchError(failure.message)
-        elif not failure.written:
-            try:
-                self._end_attempts(unit, failure)
-            except OrchError as store_error:
-                self.error = store_error
         retries = self.retries(unit)
         again = bool(retries) and not self.stopping
         self._check_for_broken_sweep(failure)
@@ -163,18 +187,6 @@ class RunState:
         num_blamed = sum(not failure.blameless for failure in unit.failures)
         return unit.one_by_one() if not_as_a_pack or num_blamed > 1 else [unit]
 
-    def _read_unreported_results(self, unit: Unit) -> None:
-        """Find results that a worker wrote and could not report before it was lost."""
-        try:
-            rows = self.store.read("trials", SUMMARY).to_pylist()
-        except OrchError:
-            return  # the store is unreachable: the attempt counts as lost, and the first of two results counts
-        attempts = set(unit.attempts.values())
-        for row in rows:
-            if row["attempt_id"] in attempts and row["trial_id"] not in unit.finished:
-                unit.finished.add(row["trial_id"])
-                self.listener.finished(unit, row)
-
     def _failure(self, tune_id: str, tune_trial: TuneTrial) -> Failure:
         if tune_id in self._hung:
             self._hung.discard(tune_id)
@@ -182,18 +194,9 @@ class RunState:
             return Failure(Outcome.HUNG, "hung", f"no progress for {seconds:g} s: the worker was ended")
         return failure_of(raised_error(tune_trial), on_cluster=bool(self.machines.address))
 
-    def _end_attempts(self, unit: Unit, failure: Failure) -> None:
-        """Write the end rows that a lost worker could not write."""
-        for trial_id, attempt_id in unit.attempts.items():
-            if trial_id not in unit.finished:
-                attempt = Attempt(
-                    attempt_id=attempt_id, trial_id=trial_id, driver_id=self.driver_id, device=self.machines.device
-                )
-                row = attempt.end_row(failure.outcome, unit.step, failure.error, by_driver=True)
-                self.store.write("attempts", [row])
-
     def watch(self) -> None:
         """Inform the listener, and end workers that make no progress. It is called several times a second."""
+        self.settle()
         for tune_id, (tune_trial, unit) in list(self.running_units.items()):
             actor = tune_trial.temporary_state.ray_actor
             if actor is None or tune_trial.status != TuneTrial.RUNNING:
