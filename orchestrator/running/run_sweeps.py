@@ -312,6 +312,9 @@ class _Session(Session):
         self._progress.finished(planned.sweeps, planned.trial.label, summary, planned.seconds)
         self.log.event("trial finished", **summary)
 
+    def refused(self, unit: Unit) -> None:
+        self._end_running(unit.open_ids)
+
     def failed(self, unit: Unit, failure: Failure, again: bool) -> None:
         ids = unit.open_ids
         self._end_running(ids)

@@ -59,15 +59,16 @@ class UnitRequest(TypedDict):
     git_dirty: bool | None
 
 
-def check_shared(request: UnitRequest) -> None:
-    """Raise `TrialError` unless this machine sees the store that the driver writes to.
+def read_driver(request: UnitRequest) -> dict[str, Any]:
+    """Return the driver's file, or raise `TrialError` if this machine does not see the store that the driver writes to.
 
     A folder of the same name on another disk would accept every result, and the results would be lost.
     """
     store = Store.open(request["store"])
     try:
-        if store.get_json(f"drivers/{request['driver_id']}.json") is not None:
-            return
+        found: dict[str, Any] | None = store.get_json(f"drivers/{request['driver_id']}.json")
+        if found is not None:
+            return found
         problem = f"the machine {os.uname().nodename} does not see the driver's store at {store.location}"
     except OrchError as error:
         problem = f"the machine {os.uname().nodename} cannot use the store ({error})"

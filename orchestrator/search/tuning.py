@@ -181,7 +181,7 @@ class PointsRun(RunState):
         )
 
     def retries(self, unit: Unit) -> list[Unit]:
-        return [unit] if worth_another_try(unit.failures) else []
+        return [unit] if worth_another_try(unit.failures, self.num_places) else []
 
     def is_pruned(self, tune_id: str, report: dict[str, Any]) -> bool:
         """Return whether a point is pruned after a worker's report on it."""
