@@ -49,6 +49,8 @@ def status(context: click.Context, store: str, on: str | None, as_json: bool) ->
         click.echo(f"{found.location} has no sweeps yet: start one with orch sweep{bundled_hint()}")
     for driver in found.drivers:
         click.echo(printable(f"running now: {driver}"))
+    for line in found.quarantined:
+        click.echo(printable(f"in quarantine: {line}"))
     for line in found.workers:
         click.echo(printable(f"  {line}"))
     if found.finished_last_hour or found.seconds_left is not None:

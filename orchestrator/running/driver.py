@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from ray import tune
@@ -19,11 +20,20 @@ from ray.tune.schedulers import TrialScheduler
 from ray.tune.search.search_algorithm import SearchAlgorithm
 
 from orch.core.scratch import scratch_folder
+from orch.running.failures import TrialError
 from orch.running.local_ray import own_folder
-from orch.running.ray_compat import create_tune_trial, losses_as_actor_errors, no_ray_on_stdout, patient_stops
+from orch.running.quarantine import quarantines
+from orch.running.ray_compat import (
+    create_tune_trial,
+    losses_as_actor_errors,
+    machine_of,
+    no_ray_on_stdout,
+    patient_stops,
+    this_place,
+)
 from orch.running.run_state import RunState
 from orch.running.store_address import handed_out, location_at
-from orch.running.worker import UnitRequest, UnitRun, check_shared
+from orch.running.worker import UnitRequest, UnitRun, read_driver
 
 REPORT_SECONDS = 2.0
 """A worker reports about this often. Tune's controller handles one report at a time, so reports are expensive."""
@@ -65,6 +75,7 @@ def run(state: RunState, worker: "type[Worker] | None" = None, scheduler: TrialS
         )
         with losses_as_actor_errors(), patient_stops(), no_ray_on_stdout():
             tuner.fit()
+        state.settle(wait=True)
     if state.error is not None:
         raise state.error
 
@@ -98,7 +109,7 @@ class _Queue(SearchAlgorithm):
         state = RUNS[self._run_id]
         # On this machine alone, units beyond the number of workers would wait for placement groups they never use, at
         # twice the cost per trial. On a cluster, waiting units are what makes it grow.
-        full = state.machines.address is None and len(state.running_units) >= state.machines.slots
+        full = state.machines.address is None and state.num_taken_slots >= state.machines.slots
         unit = None if full or state.stopping or self._finished else state.next_unit()
         if unit is None:
             return None
@@ -114,7 +125,7 @@ class _Queue(SearchAlgorithm):
 
     def is_finished(self) -> bool:
         state = RUNS[self._run_id]
-        return self._finished or (not state.running_units and (state.exhausted or state.stopping))
+        return self._finished or (state.idle and (state.exhausted or state.stopping))
 
 
 class _Watch(tune.Callback):
@@ -129,6 +140,7 @@ class _Watch(tune.Callback):
         if trial.trial_id in state.running_units:
             unit = state.running_units[trial.trial_id][1]
             unit.last_report_at = time.monotonic()
+            unit.place = machine_of(trial)
             state.listener.started(unit)
 
     def on_trial_result(
@@ -155,13 +167,13 @@ class _NoReports(tune.ProgressReporter):
 
 
 class _Stop(tune.Stopper):
-    """Ends all of Tune's trials once the run is stopping."""
+    """Ends all of Tune's trials once the run is stopping, and before that those that need hold no place any longer."""
 
     def __init__(self, run_id: str):
         self._run_id = run_id
 
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
-        return False
+        return RUNS[self._run_id].lets_go(trial_id)
 
     def stop_all(self) -> bool:
         return RUNS[self._run_id].stopping
@@ -173,19 +185,27 @@ class Worker(tune.Trainable):
     def setup(self, config: dict[str, Any]) -> None:
         self._unit_run: UnitRun | None = None
         self._request = config["request"]
+        self._place = this_place()
+        self._refuses = False
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
-        self._unit_run = None
+        self._unit_run, self._refuses = None, False
         self._request = new_config["request"]
         return True
 
     def step(self) -> dict[str, Any]:
         # Not in setup: an exception in a step is reported with its traceback, one in setup as a lost actor.
-        if self._unit_run is None:
-            self._request = self._request | {"store": location_at(self._request["store"])}
-            check_shared(self._request)
-            self._unit_run = self.open(self._request)
-        return self._unit_run.run_for(REPORT_SECONDS)
+        try:
+            if self._unit_run is None:
+                self._request = self._request | {"store": location_at(self._request["store"])}
+                self._refuses = self._refuses or quarantines(read_driver(self._request), self._place)
+                if self._refuses:
+                    time.sleep(REPORT_SECONDS)  # while this worker waits here, Ray gives its place to no other
+                    return {"refused": True, "done": False, "place": self._place.to_dict()}
+                self._unit_run = self.open(self._request)
+            return self._unit_run.run_for(REPORT_SECONDS) | {"place": self._place.to_dict()}
+        except TrialError as error:
+            raise TrialError(replace(error.failure, place=self._place)) from error
 
     def open(self, request: UnitRequest) -> UnitRun:
         """Start an attempt at a unit."""

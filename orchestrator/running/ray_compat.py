@@ -19,6 +19,7 @@ from ray.tune.experiment.config_parser import _create_trial_from_spec, _make_par
 
 from orch.running.failures import Failure, TrialError, describe
 from orch.running.options import STOP_SECONDS
+from orch.running.quarantine import Place
 from orch.store import Outcome, scrub
 
 
@@ -103,6 +104,29 @@ def losses_as_actor_errors() -> AbstractContextManager[None]:
         original(self, tracked_actor_task, exception)
 
     return _replaced(RayActorManager, "_actor_task_failed", translated)
+
+
+def this_place() -> Place:
+    """Return the place on which this worker runs."""
+    context = ray.get_runtime_context()
+    devices = context.get_accelerator_ids().get("GPU", [])
+    return Place(context.get_node_id(), os.uname().nodename, ",".join(map(str, devices)))
+
+
+def machine_of(tune_trial: TuneTrial) -> Place | None:
+    """Return the machine on which the worker of a Tune trial runs, which it may be lost too early to report."""
+    actor = tune_trial.temporary_state.ray_actor
+    return None if actor is None else _machine_of_actor(actor._actor_id.hex())
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def _machine_of_actor(actor_id: str) -> Place | None:
+    """Ask Ray's control store, once for each worker process."""
+    found: Any = ray._private.state.actors(actor_id)
+    node = found.get("Address", {}).get("NodeID")
+    nodes: Any = ray.nodes
+    hosts = {each["NodeID"]: each["NodeManagerHostname"] for each in nodes()}
+    return Place(node, hosts.get(node, "")) if node else None
 
 
 def raised_error(tune_trial: TuneTrial) -> BaseException | None:

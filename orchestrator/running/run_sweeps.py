@@ -132,10 +132,10 @@ def _in_packs(
 def _estimate_by_plan(plans: Sequence[Plan], device: str) -> Estimate:
     """Return the estimates of trials, each by its own plan, which knows its code and how long its steps took."""
     assumed = Estimator(device="gpu")
-    estimators = {planned.trial: plan.estimator for plan in plans for planned in plan.trials}
+    estimators = {planned.trial.stackable(): plan.estimator for plan in plans for planned in plan.trials}
 
     def estimate(trial: Trial, size: int) -> tuple[float, Basis]:
-        known = estimators[trial]
+        known = estimators[trial.stackable()]
         # A store that knows only CPUs says nothing about a GPU.
         return (assumed if on_cpu(known.device) and not on_cpu(device) else known).estimate(trial, size)
 
@@ -320,6 +320,9 @@ class _Session(Session):
         self._end_running([summary["trial_id"]])
         self._progress.finished(planned.sweeps, planned.trial.label, summary, planned.seconds)
         self.log.event("trial finished", **summary)
+
+    def refused(self, unit: Unit) -> None:
+        self._end_running(unit.open_ids)
 
     def failed(self, unit: Unit, failure: Failure, again: bool) -> None:
         ids = unit.open_ids

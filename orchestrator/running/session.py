@@ -4,7 +4,7 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Self
@@ -14,6 +14,7 @@ from orch.running.display import Display
 from orch.running.driver_log import StoreLog, open_driver_log
 from orch.running.lease import Lease
 from orch.running.options import RunOptions
+from orch.running.quarantine import Place, published
 from orch.running.units import Unit
 from orch.store import Store
 
@@ -89,6 +90,7 @@ class Session:
         self._stopped = ""
         """The reason for starting no more trials; empty while the run continues."""
         self._published_at = -PUBLISH_SECONDS
+        self._quarantined: list[dict[str, Any]] = []
 
     def __enter__(self) -> Self:
         return self
@@ -102,6 +104,17 @@ class Session:
     def arrange(self, queue: deque[Unit]) -> None:
         """Leave the units in the order in which they wait."""
 
+    def quarantined(self, places: Mapping[Place, str], news: str) -> None:
+        """Tell the user, the log and the driver's file which places are in quarantine."""
+        self._quarantined = published(places)
+        self._published_at = -PUBLISH_SECONDS  # with the next heartbeat
+        self.log.event("quarantine", news=news, places=[place.label for place in places])
+        self._say(news)
+
+    def refused(self, unit: Unit) -> None:
+        """Give up the claims on a unit that waits again."""
+        self._lease.release(unit.open_ids)
+
     def tick(self, running: Sequence[Unit], num_waiting: int) -> None:
         """Stop the run when its time is up, write the log, show the progress, and hand it to the lease to publish."""
         if self._deadline is not None and time.monotonic() > self._deadline and not self._stopped:
@@ -111,7 +124,10 @@ class Session:
             self._display.show()
         if time.monotonic() - self._published_at >= PUBLISH_SECONDS:
             self._published_at = time.monotonic()
-            self._lease.counts = self._counts() | {"trials": _in_training(running)}
+            self._lease.counts = self._counts() | {
+                "trials": _in_training(running),
+                "quarantined": self._quarantined,
+            }
 
     def _counts(self) -> dict[str, Any]:
         """Return the counts of this run and the time left, as far as they are known."""

@@ -47,18 +47,24 @@ class CompactionReport:
 
 
 def compact(reader: TableReader, min_parts: int) -> CompactionReport:
-    """Merge the parts of a table level by level, so that merged parts can be merged again at once."""
+    """Merge the parts of a table level by level, so that merged parts can be merged again at once.
+
+    They are listed once, because a listing of a bucket with many parts takes many requests.
+    """
     reader.files.sweep(reader.table)
-    report = CompactionReport(leftovers=_delete_leftovers(reader))
+    present = {part.path: part for part in reader.parts()}
+    report = CompactionReport(leftovers=_delete_leftovers(reader, present))
     for level in range(LEVELS - 1):
-        parts = [part for part in reader.parts() if part.level == level and not _is_large(part, reader)]
+        parts = [part for part in present.values() if part.level == level and not _is_large(part, reader)]
         if len(parts) >= max(min_parts, 2):
-            report += _merge(reader, parts, level + 1)
+            merged, written = _merge(reader, parts, level + 1)
+            report += merged
+            present |= {part.path: part for part in written}
     return report
 
 
-def _delete_leftovers(reader: TableReader) -> int:
-    present = {part.path: part for part in reader.parts()}
+def _delete_leftovers(reader: TableReader, present: dict[str, Part]) -> int:
+    """Delete the parts of which another has all rows, and take them out of `present`."""
     leftovers: dict[str, Part] = {}
     for part in present.values():
         if part.level:
@@ -73,6 +79,8 @@ def _delete_leftovers(reader: TableReader) -> int:
             if replaced and any(contents for _, contents in reader.load([part], None)):
                 leftovers |= {path: present[path] for path in replaced}
     _delete(reader, list(leftovers.values()))
+    for path in leftovers:
+        del present[path]
     return len(leftovers)
 
 
@@ -86,17 +94,20 @@ def _is_large(part: Part, reader: TableReader) -> bool:
         return False
 
 
-def _merge(reader: TableReader, parts: list[Part], level: int) -> CompactionReport:
-    report = CompactionReport()
+def _merge(reader: TableReader, parts: list[Part], level: int) -> tuple[CompactionReport, list[Part]]:
+    """Merge parts, and return what was done and the merged parts."""
+    report, written = CompactionReport(), []
     for group, data in _groups(reader, parts):
         merged = unique(reader.table, conform(reader.table, reader.schema, data, None))
         replaced = [part.path for part in group]
         data = encode(reader.table, reader.schema, merged, replaced)
-        reader.files.put(new_path(reader.table, level, data), data, kind="part")
+        path = new_path(reader.table, level, data)
+        reader.files.put(path, data, kind="part")
         crash_point("compacted-written")
         _delete(reader, group)
         report += CompactionReport(merged=len(group), written=1)
-    return report
+        written.append(Part(path, len(data)))
+    return report, written
 
 
 def _groups(reader: TableReader, parts: list[Part]) -> Iterator[tuple[list[Part], pa.Table]]:

@@ -122,11 +122,11 @@ class Store:
             part = encode(table, schema, data)
             self._files.put(new_path(table, 0, part), part, kind="part")
 
-    def write_trial(self, row: Mapping[str, Any], curves: Sequence[Mapping[str, Any]]) -> None:
-        """Write a finished trial. Its curves are written first, so that every trial in the store has its curves."""
+    def write_trials(self, rows: Sequence[Mapping[str, Any]], curves: Sequence[Mapping[str, Any]]) -> None:
+        """Write finished trials. Their curves are written first, so that every trial in the store has its curves."""
         self.write("curves", curves)
         crash_point("curves-written")
-        self.write("trials", [row])
+        self.write("trials", rows)
         crash_point("trial-written")
 
     def read(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
