@@ -60,8 +60,8 @@ class Lease:
         self._write()
         others = [other.number or 0.0 for other, _ in self._drivers.look()]
         last = self._store.get_json(LAST_NUMBER)
-        known = isinstance(last, int) and 0 <= last < MOST_DRIVERS
-        self.number = 1 + int(max([*others, last if known else 0]))
+        known = last if isinstance(last, int) and 0 <= last < MOST_DRIVERS else 0
+        self.number = 1 + int(max([*others, known]))
         self._store.put_json(LAST_NUMBER, self.number)
         self._write()
         self._read_others()

@@ -64,7 +64,7 @@ def considerate_start(only_loopback: bool) -> Iterator[None]:
     Ray 2.60 listens on all interfaces, unless it runs where it supports no clusters, as on macOS; with `only_loopback`
     it behaves as it does there. It records the command line of its driver, in which the store's location may stand.
     """
-    command = ray._private.utils.get_entrypoint_name
+    command: Any = ray._private.utils.get_entrypoint_name
     with ExitStack() as stack:
         stack.enter_context(_replaced(ray._private.utils, "set_sigterm_handler", lambda handler: None))
         stack.enter_context(_replaced(ray._private.utils, "get_entrypoint_name", lambda: scrub(command())))

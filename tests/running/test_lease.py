@@ -63,7 +63,7 @@ def test_a_driver_whose_process_id_was_reused_is_dead(store):
     assert not read_drivers(store)[0].alive
 
 
-BEATS = [time.time(), time.time() + 1e9, 0.0, math.nan, math.inf]
+BEATS = [pytest.param(time.time(), id="now"), pytest.param(time.time() + 1e9, id="future"), 0.0, math.nan, math.inf]
 """What the clocks of other machines may say."""
 
 
