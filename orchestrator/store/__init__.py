@@ -2,6 +2,7 @@
 
 Below the root:
   trials/ curves/ attempts/ withdrawn/   tables, as parts: `<level>/<time>-<random>-<checksum>.parquet` (see `part`)
+  superseded/                            later results of trials, out of the way of plain readers of Parquet
   checkpoints/ weights/                  `<trial id>.safetensors`
   drivers/                               `<driver id>.json`
   sweeps/ code/                          requested sweeps, and the user's files that define them: `<digest>.json`
