@@ -34,7 +34,8 @@ def sentence(number: int) -> str:
     return f"stopped by {'Ctrl-C' if number == signal.SIGINT else signal.Signals(number).name}"
 
 
-_last: int = signal.SIGINT
+_in_charge = False
+_last: int | None = None
 _received: int | None = None
 
 
@@ -51,16 +52,31 @@ def note(number: int) -> None:
 
 def exit_code() -> int:
     """Return the exit code of a process that ends because of the last signal: 130 after Ctrl-C, 143 after SIGTERM."""
-    return 128 + _last
+    return 128 + (_last or signal.SIGINT)
 
 
 def leave(number: int) -> NoReturn:
-    """End this process now, after its children and its temporary folders."""
+    """End this process now, because of this signal, after its children and its temporary folders."""
+    _end(sentence(number), 128 + number)
+
+
+def give_up(problem: str) -> None:
+    """End this process now with an error, or with the signal that it was about to end for, if that is ours to decide.
+
+    It is not in a notebook, or in a program of the user's.
+    """
+    if _in_charge and _last is not None:
+        leave(_last)
+    if _in_charge:
+        _end(f"error: {problem}", 2)
+
+
+def _end(text: str, code: int) -> NoReturn:
     with contextlib.suppress(OSError):
-        os.write(2, f"{sentence(number)}\n".encode())
+        os.write(2, f"{text}\n".encode())
     _kill_descendants()
     remove_own()
-    os._exit(128 + number)
+    os._exit(code)
 
 
 def _raise(number: int, frame: FrameType | None) -> None:
@@ -82,8 +98,8 @@ def ending_cleanly() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) is _raise:
         yield
         return
-    global _received
-    _received, hook = None, sys.unraisablehook
+    global _received, _last, _in_charge
+    _received, _last, _in_charge, hook = None, None, True, sys.unraisablehook
     before = {number: signal.getsignal(number) for number in _NUMBERS}
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
@@ -96,6 +112,7 @@ def ending_cleanly() -> Iterator[None]:
     try:
         yield
     finally:
+        _in_charge = False
         signal.set_wakeup_fd(wakeup_before)
         sys.unraisablehook = hook
         for number, handler in before.items():

@@ -58,10 +58,11 @@ class Lease:
         # Lamport's bakery: the file says first that a number is being chosen, so that a driver that chooses at the same
         # moment waits for it, and none of two overlooks the other.
         self._write()
-        others = [other.number or 0.0 for other, _ in self._drivers.look()]
+        known = [other.number or 0.0 for other, _ in self._drivers.look()]
         last = self._store.get_json(LAST_NUMBER)
-        known = last if isinstance(last, int) and 0 <= last < MOST_DRIVERS else 0
-        self.number = 1 + int(max([*others, known]))
+        if isinstance(last, int) and 0 <= last < MOST_DRIVERS:
+            known.append(last)
+        self.number = 1 + int(max(known))
         self._store.put_json(LAST_NUMBER, self.number)
         self._write()
         self._read_others()

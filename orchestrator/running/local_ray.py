@@ -5,6 +5,7 @@ import os
 import secrets
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import ray
 
 from orch.core.errors import OrchError
-from orch.core.interruption import leaving_at_once
+from orch.core.interruption import give_up, leaving_at_once
 from orch.core.scratch import scratch_folder
 from orch.running import ray_guard
 from orch.running.ray_compat import considerate_start
@@ -20,6 +21,7 @@ from orch.store import scrub
 
 _TRIES = ("r", "s")
 """Folders of the tries to start Ray, which gives up after 30 seconds, however busy the machine is."""
+WATCH_SECONDS = 0.5
 _folders: list[str] = []
 
 
@@ -34,11 +36,35 @@ def local_ray(num_cpus: int | None, **more: Any) -> Iterator[None]:
     protect_token()
     with scratch_folder("ray", short=True) as folder, _guarded(str(folder)):
         try:
-            _start(str(folder), num_cpus=num_cpus, **more)
-            yield
+            with _watched("gcs_server"):
+                _start(str(folder), num_cpus=num_cpus, **more)
+            with _watched("gcs_server", "raylet"):
+                yield
         finally:
             with leaving_at_once():
                 ray.shutdown()
+
+
+@contextlib.contextmanager
+def _watched(*programs: str) -> Iterator[None]:
+    """Give up at once if one of these programs of Ray ends. Ray would wait for a minute, and then crash in C++."""
+    over = threading.Event()
+
+    def watch() -> None:
+        seen: set[int] = set()
+        while not over.wait(WATCH_SECONDS):
+            now = ray_guard.children_running(os.getpid(), programs)
+            if seen - now and not over.is_set():
+                give_up("Ray has ended on this machine, which nobody asked it to: run the same command again")
+            seen |= now
+
+    watcher = threading.Thread(target=watch, daemon=True, name="orch-watch-ray")
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
 
 
 @contextlib.contextmanager

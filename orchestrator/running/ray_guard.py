@@ -6,11 +6,13 @@ standard input, which the system closes when the driver ends. It runs alone, as 
 """
 
 import contextlib
+import glob
 import os
 import shutil
 import signal
 import sys
 import time
+from collections.abc import Sequence
 
 VARIABLE = "ORCH_RAY_FOLDER"
 SECONDS = 8.0
@@ -28,6 +30,19 @@ def processes_of(folder: str, parent: int) -> list[int]:
             with contextlib.suppress(OSError):
                 if number not in others and (_is_marked(number, mark) or _writes_to(number, folder)):
                     found.append(number)
+    return found
+
+
+def children_running(parent: int, programs: Sequence[str]) -> set[int]:
+    """Return the children of a process that run one of these programs, where the system lists them."""
+    found = set()
+    for tasks in glob.glob(f"/proc/{parent}/task/*/children"):
+        with contextlib.suppress(OSError), open(tasks) as file:
+            for name in file.read().split():
+                with contextlib.suppress(OSError), open(f"/proc/{name}/cmdline", "rb") as command:
+                    # The command line of a process that has ended is empty.
+                    if os.path.basename(command.read().split(b"\0")[0]).decode(errors="replace") in programs:
+                        found.add(int(name))
     return found
 
 

@@ -57,8 +57,8 @@ def compact(
 ) -> CompactionReport:
     """Merge the parts of a table level by level, so that merged parts can be merged again at once.
 
-    They are listed once, because a listing of a bucket with many parts takes many requests. `withdrawn` is given for the
-    table `trials`. With `rewrite`, parts of any size are written anew that have results of the same trials, or no
+    They are listed once, because a listing of a bucket with many parts takes many requests. `withdrawn` is given for
+    the table `trials`. With `rewrite`, parts of any size are written anew that have results of the same trials, or no
     checksum.
     """
     reader.files.sweep(reader.table)

@@ -1,5 +1,6 @@
 """What a sweep on this machine shows to others while it runs, and what it leaves behind when a signal ends it."""
 
+import os
 import random
 import shutil
 import signal
@@ -61,8 +62,11 @@ def test_a_sweep_here_is_reached_from_here_only_and_keeps_the_secrets_of_its_sto
 
 
 def signalled_start(sweeps, temporary: Path, number: int, seconds: float) -> None:
-    """Send a sweep a signal so many seconds after it began to handle signals, and check all that it leaves."""
-    process = sweeps.start(*TWO, "--cpus", "1", TMPDIR=str(temporary))
+    """Send a sweep a signal so many seconds after it began to handle signals, and check all that it leaves.
+
+    The signal goes to the whole group of processes, as from a terminal, `timeout` or a batch system.
+    """
+    process = sweeps.start(*TWO, "--cpus", "1", own_group=True, TMPDIR=str(temporary))
     wait_for(lambda: handles(process.pid, signal.SIGTERM))
     processes, until = tree(process.pid), time.monotonic() + seconds
     while time.monotonic() < until and process.poll() is None:
@@ -70,7 +74,7 @@ def signalled_start(sweeps, temporary: Path, number: int, seconds: float) -> Non
         time.sleep(0.02)
     ended_before = process.poll() is not None
     processes |= tree(process.pid)
-    process.send_signal(number)
+    os.killpg(process.pid, number)
     output, errors = process.communicate(timeout=120)
     assert process.returncode == (0 if ended_before else 128 + number), (seconds, output, errors)
     if not ended_before:
@@ -95,3 +99,35 @@ def test_a_signal_at_any_moment_of_a_sweep_ends_it_cleanly(sweeps, temporary):
     moments = random.Random(20261118)
     for turn in range(16):
         signalled_start(sweeps, temporary, (signal.SIGINT, signal.SIGTERM)[turn % 2], moments.uniform(0.0, 16.0))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("program", ["gcs_server", "raylet"])
+@pytest.mark.parametrize("training", [False, True])
+def test_a_sweep_whose_ray_is_killed_says_so_and_leaves_nothing(sweeps, temporary, program, training):
+    """A raylet that is killed while Ray starts is started again."""
+    process = sweeps.start(*TWO, "--cpus", "1", faults=[["slow 3", {}]], TMPDIR=str(temporary))
+
+    def ready() -> bool:
+        running = any(command_line(each).split(b"\0")[0].endswith(program.encode()) for each in tree(process.pid))
+        return running and (not training or bool(sweeps.attempts("start")))
+
+    wait_for(ready, seconds=240)
+    processes = tree(process.pid)
+    (victim,) = [each for each in processes if command_line(each).split(b"\0")[0].endswith(program.encode())]
+    os.kill(victim, signal.SIGKILL)
+    if program == "raylet" and not training:
+        wait_for(lambda: sweeps.attempts("start"), seconds=240)
+        process.send_signal(signal.SIGTERM)
+        output, errors = process.communicate(timeout=60)
+        assert process.returncode == 143, errors
+    else:
+        output, errors = process.communicate(timeout=60)
+        assert process.returncode == 2
+        assert errors.splitlines()[-1].startswith("error: Ray has ended on this machine")
+    for noise in ("Traceback", "*** SIG", ".cc:", "rpc_client"):
+        assert noise not in output + errors
+    wait_for(lambda: not still_alive(processes), seconds=10)
+    assert not list(temporary.iterdir())
+    sweeps.run("resume", faults=[])
+    assert len(sweeps.store.done()) == 2

@@ -68,6 +68,7 @@ def test_ray_still_starts_through_the_functions_that_are_replaced():
     assert "ray._private.utils.set_sigterm_handler(sigterm_handler)" in ray_init
     assert "entrypoint=ray._private.utils.get_entrypoint_name()" in ray_init
     assert "if not ray_constants.ENABLE_RAY_CLUSTER" in inspect.getsource(ray._private.services.get_node_ip_address)
+    assert "process = ConsolePopen(" in inspect.getsource(ray._private.services.start_ray_process)
     with ray_compat.considerate_start(only_loopback=True):
         assert ray._private.services.get_node_ip_address() == "127.0.0.1"
         before = signal.getsignal(signal.SIGTERM)
