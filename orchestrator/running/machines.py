@@ -5,7 +5,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import ray
@@ -31,6 +31,8 @@ class Machines:
 
     gpus_per_trial: float = 1.0
     device: str = "cpu"
+    may_grow: bool = False
+    """Whether the cluster may get more machines than are counted here, because its limits are not known."""
 
     @property
     def slots(self) -> int:
@@ -83,7 +85,8 @@ def connected(num_cpus: int | None = None, gpus_per_trial: float = 1.0, device: 
     else:
         ray.init(address="local", num_cpus=num_cpus, include_dashboard=False, **quiet)
     try:
-        yield _machines(address, limits or ClusterLimits(), gpus_per_trial, device)
+        found = _machines(address, limits or ClusterLimits(), gpus_per_trial, device)
+        yield replace(found, may_grow=bool(address) and limits is None)
     finally:
         ray.shutdown()
 
