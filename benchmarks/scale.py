@@ -120,7 +120,7 @@ def fill(store: Store, plan: Plan) -> None:
         cells.setdefault((planned.trial.stackable(), planned.trial.learning_rate), []).append(planned.trial)
     now = datetime.datetime.now(datetime.UTC)
     point = CurvePoint(step=100, train_loss=0.1, validation_loss=0.1, validation_accuracy=0.9, seconds=1.0)
-    for trials in cells.values():
+    for number, trials in enumerate(cells.values()):
         first, count = trials[0], len(trials)
         scores = dict.fromkeys(first.tested_lengths, 0.5)
         result = Result(first, StopReason.BUDGET, 100, 1.0, (point,), scores, scores, parameters={})
@@ -134,7 +134,8 @@ def fill(store: Store, plan: Plan) -> None:
             "data_seed": pa.array(seeds),
             "config": pa.array([config.replace("{0}", str(seed)) for seed in seeds]),
         }
-        times = pa.array([now - datetime.timedelta(seconds=2 * count - place) for place in range(count)])
+        began = now - datetime.timedelta(seconds=2 * count, milliseconds=number)  # no two of them at the same time
+        times = pa.array([began + datetime.timedelta(seconds=place) for place in range(count)])
         rows = trial_row(result, {"attempt_id": "a", "device": "cpu", "finished_at": now})
         store.append("curves", repeated("curves", curve_rows(result, "a")[0], changed))
         store.append("trials", repeated("trials", rows, changed | {"finished_at": times}))

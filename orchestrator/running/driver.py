@@ -24,11 +24,13 @@ from orch.running.failures import TrialError
 from orch.running.local_ray import own_folder
 from orch.running.quarantine import quarantines
 from orch.running.ray_compat import (
+    controller_for,
     create_tune_trial,
     losses_as_actor_errors,
     machine_of,
     no_ray_on_stdout,
-    patient_stops,
+    no_state_of_trials,
+    remembered_trainables,
     this_place,
 )
 from orch.running.run_state import RunState
@@ -73,7 +75,13 @@ def run(state: RunState, worker: "type[Worker] | None" = None, scheduler: TrialS
                 checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
             ),
         )
-        with losses_as_actor_errors(), patient_stops(), no_ray_on_stdout():
+        with (
+            controller_for(lambda: bool(state.queue)),
+            losses_as_actor_errors(),
+            no_state_of_trials(),
+            remembered_trainables(),
+            no_ray_on_stdout(),
+        ):
             tuner.fit()
         state.settle(wait=True)
     if state.error is not None:
@@ -107,9 +115,9 @@ class _Queue(SearchAlgorithm):
 
     def next_trial(self) -> TuneTrial | None:
         state = RUNS[self._run_id]
-        # On this machine alone, units beyond the number of workers would wait for placement groups they never use, at
-        # twice the cost per trial. On a cluster, waiting units are what makes it grow.
-        full = state.machines.address is None and state.num_taken_slots >= state.machines.slots
+        # Units beyond the number of workers would wait for placement groups that they never use. On a cluster that may
+        # grow beyond what is known, waiting units are what makes it grow.
+        full = not state.machines.may_grow and state.num_taken_slots >= state.machines.slots
         unit = None if full or state.stopping or self._finished else state.next_unit()
         if unit is None:
             return None
@@ -121,7 +129,11 @@ class _Queue(SearchAlgorithm):
         return tune_trial
 
     def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
-        RUNS[self._run_id].ended(trial_id, error)
+        state = RUNS[self._run_id]
+        ended = state.running_units.get(trial_id)
+        state.ended(trial_id, error)
+        if ended is not None:
+            ended[0].config = {}  # Tune keeps all its trials, and the message to the worker is the largest part of one
 
     def is_finished(self) -> bool:
         state = RUNS[self._run_id]

@@ -5,7 +5,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import ray
@@ -34,6 +34,8 @@ class Machines:
 
     gpus_per_trial: float = 1.0
     device: str = "cpu"
+    may_grow: bool = False
+    """Whether the cluster may get more machines than are counted here, because its limits are not known."""
 
     @property
     def slots(self) -> int:
@@ -71,7 +73,8 @@ def connected(num_cpus: int | None = None, gpus_per_trial: float = 1.0, device: 
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
     if address:
         with _cluster(address, limits, **quiet) as found:
-            yield _machines(found, limits or ClusterLimits(), gpus_per_trial, device)
+            machines = _machines(found, limits or ClusterLimits(), gpus_per_trial, device)
+            yield replace(machines, may_grow=limits is None)
     else:
         with local_ray(num_cpus, **quiet):
             yield _machines(None, ClusterLimits(), gpus_per_trial, device)

@@ -7,7 +7,7 @@ import functools
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
@@ -18,6 +18,8 @@ from ray.exceptions import OutOfMemoryError, RayActorError, RayError, RayTaskErr
 from ray.tune.execution.tune_controller import TuneController
 from ray.tune.experiment import Trial as TuneTrial
 from ray.tune.experiment.config_parser import _create_trial_from_spec, _make_parser
+from ray.tune.registry import _Registry
+from ray.tune.utils.object_cache import _ObjectCache
 
 from orch.running.failures import Failure, TrialError, describe
 from orch.running.options import STOP_SECONDS
@@ -80,15 +82,64 @@ def considerate_start(only_loopback: bool) -> Iterator[None]:
         yield
 
 
-def patient_stops() -> AbstractContextManager[None]:
-    """Give workers `STOP_SECONDS` to stop. Tune 2.60 kills them after ten seconds, whatever its settings say."""
+class KeptActors(_ObjectCache):
+    """The workers that wait for a unit. While there are more units to come, none of them is ended.
+
+    Tune 2.60 keeps a worker only if the next trial was there before the last one ended. For that trial it has asked for
+    another worker by then, with a placement group that is removed unused: twice the work for each trial.
+    """
+
+    def __init__(self, more_to_come: Callable[[], bool]):
+        super().__init__(may_keep_one=True)
+        self._more_to_come = more_to_come
+
+    def cache_object(self, key: Any, obj: Any) -> bool:
+        self._cached_objects[key].append(obj)
+        self._num_cached_objects += 1
+        return True
+
+    def flush_cached_objects(self, force_all: bool = False) -> Generator[Any, None, None]:
+        if force_all or not self._more_to_come():
+            yield from super().flush_cached_objects(force_all)
+
+
+def controller_for(more_to_come: Callable[[], bool]) -> AbstractContextManager[None]:
+    """Set what Tune 2.60 has no settings for. Workers are kept while there are more units to come.
+
+    They get `STOP_SECONDS` to stop, and not ten seconds.
+    """
     original = TuneController.__init__
 
-    def patient(self: Any, *arguments: Any, **named: Any) -> None:
+    def initialise(self: Any, *arguments: Any, **named: Any) -> None:
         original(self, *arguments, **named)
         self._actor_force_cleanup_timeout = STOP_SECONDS
+        self._actor_cache = KeptActors(more_to_come)
 
-    return _replaced(TuneController, "__init__", patient)
+    return _replaced(TuneController, "__init__", initialise)
+
+
+def no_state_of_trials() -> AbstractContextManager[None]:
+    """Leave the trials out of the state that Tune writes at the end, and only reads to see that it is there."""
+    return _replaced(TuneController, "_get_trial_checkpoints", lambda self: {})
+
+
+@contextmanager
+def remembered_trainables() -> Iterator[None]:
+    """Ask Ray's control store for a class of workers once. Tune 2.60 asks five times for each trial."""
+    get: Any = _Registry.get
+    contains: Any = _Registry.contains
+    found: dict[tuple[str, str], Any] = {}
+
+    def get_once(self: Any, category: str, name: str) -> Any:
+        if (category, name) not in found:
+            found[category, name] = get(self, category, name)
+        return found[category, name]
+
+    def contains_once(self: Any, category: str, name: str) -> bool:
+        return (category, name) in found or bool(contains(self, category, name))
+
+    with _replaced(_Registry, "get", get_once), _replaced(_Registry, "contains", contains_once):
+        yield
 
 
 def no_ray_on_stdout() -> AbstractContextManager[None]:

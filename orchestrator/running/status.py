@@ -109,7 +109,7 @@ def read_status(store: Store) -> StoreStatus:
     newest = {" ".join(values["sweeps"]): values.get("code") for values in oldest_first}
     for values in records:
         outdated = bool(values.get("code")) and values["code"] != newest[" ".join(values["sweeps"])]
-        missing = {key: seconds for key, seconds in values["seconds"].items() if key not in done}
+        missing = {key: values["seconds"][key] for key in values["seconds"].keys() - done}
         running = missing.keys() & claimed
         not_running = missing.keys() - claimed
         missing_seconds |= {} if outdated else missing

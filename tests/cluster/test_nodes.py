@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from ray.cluster_utils import Cluster
 
+from orch.running.status import read_status
 from tests.engine.bucket import s3_bucket
 from tests.engine.conftest import ROOT, Sweeps, wait_for
 
@@ -75,8 +76,8 @@ def test_a_node_on_which_every_attempt_fails_is_left_alone_and_its_trials_go_els
     monkeypatch.setenv("ORCH_FAULTS", json.dumps([["slow 3", {}]]))
     cluster.add_node(num_cpus=1)
     process = sweeps.start(*SWEEP, "--pack", "1", faults=SLOW, RAY_ADDRESS=cluster.address)
-    named = f"in quarantine: {os.uname().nodename} (Ray node {sick.node_id[:8]}): RuntimeError in"
-    wait_for(lambda: sweeps.store.exists() and named in sweeps.run("status").stdout, seconds=180)
+    named = f"{os.uname().nodename} (Ray node {sick.node_id[:8]}): RuntimeError in"
+    wait_for(lambda: any(each.startswith(named) for each in read_status(sweeps.store).quarantined), seconds=180)
     _, errors = process.communicate(timeout=240)
     assert process.returncode == 0, errors
     finished_once(sweeps)

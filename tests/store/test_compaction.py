@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from orch.store import SCHEMAS, CompactionReport, Store, StoreWarning, compaction
-from orch.store.local_files import ABANDONED_SECONDS
+from orch.store.local_files import ABANDONED_SECONDS, LocalFiles
 from tests.store.damage import flip_a_byte_of_the_data
 from tests.store.example import START, everything, ids, parts, saved, write_example
 
@@ -34,6 +34,16 @@ def test_a_few_parts_are_not_merged(tmp_path):
     assert store.compact() == CompactionReport()
     assert store.compact("trials", min_parts=5) == CompactionReport(merged=5, written=1)
     assert len(parts(tmp_path, "curves")) == 5
+
+
+def test_a_compaction_lists_each_table_once(tmp_path, monkeypatch):
+    store = Store.open(tmp_path)
+    fill(store, range(4))
+    listed = []
+    sizes = LocalFiles.sizes
+    monkeypatch.setattr(LocalFiles, "sizes", lambda self, folder: listed.append(folder) or sizes(self, folder))
+    store.compact(min_parts=2)
+    assert sorted(listed) == sorted(SCHEMAS)
 
 
 def test_a_merged_part_can_be_read_with_nothing_but_pyarrow(tmp_path):

@@ -1,10 +1,12 @@
 import datetime
 import itertools
 
+import pyarrow as pa
 import pytest
 
 from orch.store import Store
 from orch.store.attempts import make_attempt_id
+from orch.store.deduplication import first_of_each
 from tests.store.example import START, ids, write_example
 
 
@@ -145,3 +147,20 @@ def test_a_result_with_a_time_counts_before_one_without(tmp_path):
     store.write("trials", [{"trial_id": "t", "attempt_id": "a"}])
     store.write("trials", [{"trial_id": "t", "attempt_id": "b", "finished_at": START}])
     assert attempts_that_count(store) == {"t": "b"}
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        pytest.param([f"{number:016x}" for number in range(50)], id="ids of one width"),
+        pytest.param([f"{number}" for number in range(50)], id="texts of several widths"),
+        pytest.param([None, "", *(f"{number:08x}" for number in range(48))], id="null and empty"),
+        pytest.param(list(range(50)), id="numbers"),
+    ],
+)
+def test_the_first_row_of_each_key_is_found_with_and_without_duplicates(keys):
+    table = pa.table({"key": [keys[-1], *keys], "other": ["x"] * 51})
+    table = table.slice(1)
+    assert first_of_each(table, ("key", "other")).tolist() == list(range(50))
+    twice = pa.concat_tables([table, table.slice(7, 3)])
+    assert first_of_each(twice, ("key", "other")).tolist() == list(range(50))
