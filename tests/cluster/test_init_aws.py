@@ -1,0 +1,412 @@
+"""`orch cluster init aws` and `orch cluster destroy` against a stand-in for AWS, in this process."""
+
+import json
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+from moto import mock_aws
+
+from orch.cli import main
+from orch.cluster.amazon import cluster as whole
+from orch.cluster.amazon import network
+from orch.cluster.amazon.account import TAG
+from orch.cluster.check import check_launcher
+from tests.cluster.hosts import ROOT
+from tests.cluster.permissions import allows
+
+ACCOUNT = "123456789012"
+REGION = "us-east-1"
+BUCKET = f"orch-{ACCOUNT}-{REGION}"
+EC2 = f"arn:aws:ec2:{REGION}:{ACCOUNT}:"
+
+
+@pytest.fixture(autouse=True)
+def aws(tmp_path, monkeypatch) -> Iterator[None]:
+    """An empty account, a home, and the project as the current folder."""
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(whole, "SPREAD_SECONDS", 0.0)
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    settings = {"HOME": str(tmp_path), "AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    with mock_aws():
+        yield
+
+
+def client(service: str, region: str = REGION) -> Any:
+    return boto3.client(service, region)
+
+
+def orch(*words: str, answer: str | None = None) -> Result:
+    return CliRunner().invoke(main, ["cluster", *words], input=answer)
+
+
+def init(file: Path, *words: str) -> Result:
+    """Run the command with the options that have no default here: neither image nor address can be looked up."""
+    image = client("ec2").describe_images(Owners=["amazon"])["Images"][0]["ImageId"]
+    given = () if "--ssh-from" in words else ("--ssh-from", "203.0.113.7")
+    return orch("init", "aws", "--output", str(file), "--image", image, *given, *words)
+
+
+def done(result: Result) -> list[str]:
+    assert result.exit_code == 0, result.output
+    return result.stdout.splitlines()
+
+
+def policy(kind: str) -> dict[str, Any]:
+    name = f"orch-{REGION}-{kind}"
+    return client("iam").get_role_policy(RoleName=name, PolicyName="orch")["PolicyDocument"]
+
+
+def everything() -> dict[str, list[str]]:
+    """The names of all that the account has and that the command may make."""
+    return {
+        "buckets": sorted(each["Name"] for each in client("s3").list_buckets()["Buckets"]),
+        "groups": sorted(each["GroupName"] for each in client("ec2").describe_security_groups()["SecurityGroups"]),
+        "keys": [each["KeyName"] for each in client("ec2").describe_key_pairs()["KeyPairs"]],
+        "profiles": [
+            each["InstanceProfileName"] for each in client("iam").list_instance_profiles()["InstanceProfiles"]
+        ],
+        "roles": sorted(
+            each["RoleName"] for each in client("iam").list_roles()["Roles"] if "service-role" not in each["Path"]
+        ),
+    }
+
+
+def test_one_command_makes_everything_and_a_file_that_passes_the_check(tmp_path):
+    file = tmp_path / "aws.yaml"
+    lines = done(init(file))
+    assert lines[-1] == f"next: ray up {file}, then orch sweep all --on {file}"
+    report = check_launcher(file)
+    assert (report.errors, report.warnings) == ((), ())
+    config = yaml.safe_load(file.read_text())
+    assert report.launcher.store == f"s3://{BUCKET}/runs"
+    assert config["auth"]["ssh_private_key"] == f"~/.ssh/orch-{REGION}.pem"
+    (group,) = client("ec2").describe_security_groups(GroupNames=["orch"])["SecurityGroups"]
+    for node in (report.launcher.head, *report.launcher.workers):
+        assert node is not None
+        assert node.security_groups == (group["GroupId"],)
+        assert node.key_name == f"orch-{REGION}"
+    assert [node.name for node in report.launcher.workers] == ["spot", "on_demand"]
+
+
+def test_the_bucket_is_private_encrypted_and_without_versions(tmp_path):
+    done(init(tmp_path / "aws.yaml"))
+    s3 = client("s3")
+    assert all(s3.get_public_access_block(Bucket=BUCKET)["PublicAccessBlockConfiguration"].values())
+    (rule,) = s3.get_bucket_encryption(Bucket=BUCKET)["ServerSideEncryptionConfiguration"]["Rules"]
+    assert rule["ApplyServerSideEncryptionByDefault"]["SSEAlgorithm"] == "AES256"
+    assert "Status" not in s3.get_bucket_versioning(Bucket=BUCKET)
+
+
+def test_ssh_is_let_in_from_the_given_address_only_and_everything_within_the_group(tmp_path):
+    done(init(tmp_path / "aws.yaml"))
+    (group,) = client("ec2").describe_security_groups(GroupNames=["orch"])["SecurityGroups"]
+    within, ssh = sorted(group["IpPermissions"], key=lambda rule: rule["IpProtocol"])
+    assert within["IpProtocol"] == "-1"
+    assert [each["GroupId"] for each in within["UserIdGroupPairs"]] == [group["GroupId"]]
+    assert within["IpRanges"] == []
+    assert (ssh["FromPort"], ssh["ToPort"]) == (22, 22)
+    assert [each["CidrIp"] for each in ssh["IpRanges"]] == ["203.0.113.7/32"]
+
+
+def test_the_private_key_is_readable_by_its_owner_only_and_fits_the_key_pair(tmp_path):
+    done(init(tmp_path / "aws.yaml"))
+    path = tmp_path / ".ssh" / f"orch-{REGION}.pem"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert path.read_text().startswith("-----BEGIN OPENSSH PRIVATE KEY-----")
+    (pair,) = client("ec2").describe_key_pairs(IncludePublicKey=True)["KeyPairs"]
+    assert pair["KeyName"] == f"orch-{REGION}"
+    assert sorted(each.name for each in path.parent.iterdir()) == [path.name]
+
+
+def test_everything_that_is_made_is_tagged(tmp_path):
+    done(init(tmp_path / "aws.yaml"))
+    iam, name = client("iam"), f"orch-{REGION}-head"
+    tagged = [
+        client("s3").get_bucket_tagging(Bucket=BUCKET)["TagSet"],
+        client("ec2").describe_security_groups(GroupNames=["orch"])["SecurityGroups"][0]["Tags"],
+        client("ec2").describe_key_pairs()["KeyPairs"][0]["Tags"],
+        iam.get_role(RoleName=name)["Role"]["Tags"],
+        iam.get_instance_profile(InstanceProfileName=name)["InstanceProfile"]["Tags"],
+    ]
+    assert all(tags == [{"Key": TAG, "Value": "orch"}] for tags in tagged)
+
+
+def test_a_second_run_finds_everything_and_changes_nothing(tmp_path):
+    file = tmp_path / "aws.yaml"
+    done(init(file))
+    before, held, text = everything(), policy("head"), file.read_text()
+    lines = done(init(file))
+    assert all(line.startswith("found ") for line in lines[:-2]), lines
+    assert (everything(), policy("head"), file.read_text()) == (before, held, text)
+
+
+def test_a_dry_run_changes_nothing_at_all(tmp_path):
+    before = everything()
+    lines = done(init(tmp_path / "aws.yaml", "--dry-run"))
+    assert everything() == before
+    assert list(tmp_path.iterdir()) == []
+    assert "would make bucket" in lines[0]
+    assert lines[-1].startswith("nothing was changed: ")
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        *("CreateBucket", "PutBucketTagging", "PutPublicAccessBlock", "CreateSecurityGroup"),
+        *("AuthorizeSecurityGroupIngress", "ImportKeyPair", "CreateRole", "PutRolePolicy", "CreateInstanceProfile"),
+        *("AddRoleToInstanceProfile", "CreateServiceLinkedRole"),
+    ],
+)
+def test_a_run_that_was_denied_something_is_completed_by_the_next(tmp_path, monkeypatch, operation):
+    from botocore.client import BaseClient
+    from botocore.exceptions import ClientError
+
+    call = BaseClient._make_api_call
+
+    def deny(self: Any, name: str, arguments: Any) -> Any:
+        if name == operation:
+            raise ClientError({"Error": {"Code": "AccessDenied", "Message": "not authorized"}}, name)
+        return call(self, name, arguments)
+
+    file = tmp_path / "aws.yaml"
+    with monkeypatch.context() as patch:
+        patch.setattr(BaseClient, "_make_api_call", deny)
+        refused = init(file)
+    assert refused.exit_code == 2
+    assert f"error: your AWS credentials may not do {operation} (" in refused.stderr
+    assert len(refused.stderr.splitlines()) == 1
+    assert not file.exists()
+    done(init(file))
+    assert check_launcher(file).errors == ()
+    lines = done(init(file))
+    assert all(line.startswith("found ") for line in lines[:-2]), lines
+
+
+def test_running_it_from_another_address_moves_ssh_there(tmp_path):
+    file = tmp_path / "aws.yaml"
+    done(init(file))
+    lines = done(init(file, "--ssh-from", "198.51.100.0/24"))
+    assert "changed security group orch: no longer lets in 203.0.113.7/32" in lines
+    (group,) = client("ec2").describe_security_groups(GroupNames=["orch"])["SecurityGroups"]
+    ranges = [each["CidrIp"] for rule in group["IpPermissions"] for each in rule["IpRanges"]]
+    assert ranges == ["198.51.100.0/24"]
+
+
+def test_other_machines_are_a_matter_of_options(tmp_path):
+    file = tmp_path / "small.yaml"
+    words = ("--name", "small", "--instance-type", "g5.xlarge", "--workers", "2", "--no-spot")
+    done(init(file, *words))
+    report = check_launcher(file)
+    assert (report.errors, report.warnings) == ((), ())
+    assert report.launcher.max_workers == 2
+    (worker,) = report.launcher.workers
+    assert (worker.name, worker.instance_type, worker.num_gpus, worker.num_cpus) == ("on_demand", "g5.xlarge", 1, 4)
+
+
+def test_a_bucket_of_the_users_own_is_used_and_never_removed(tmp_path):
+    file = tmp_path / "aws.yaml"
+    client("s3").create_bucket(Bucket="my-results")
+    done(init(file, "--bucket", "my-results"))
+    assert check_launcher(file).launcher.store == "s3://my-results/runs"
+    assert allows(policy("worker"), "s3:PutObject", "arn:aws:s3:::my-results/runs/part")
+    lines = done(orch("destroy", str(file), "--yes", "--results"))
+    assert "kept bucket s3://my-results: orch cluster init did not make it" in lines
+    assert everything()["buckets"] == ["my-results"]
+
+
+def test_destroy_removes_everything_that_was_made_and_nothing_else(tmp_path):
+    before = everything()
+    done(init(tmp_path / "other.yaml", "--name", "other"))
+    others = everything()
+    file = tmp_path / "aws.yaml"
+    done(init(file))
+    lines = done(orch("destroy", str(file), "--yes"))
+    assert "removed bucket s3://" + BUCKET in lines
+    assert everything() == others
+    done(orch("destroy", str(tmp_path / "other.yaml"), "--yes"))
+    assert everything() == before
+    assert done(orch("destroy", str(file), "--yes")) == ["nothing is left to remove"]
+    assert not list((tmp_path / ".ssh").iterdir())
+
+
+def test_destroy_asks_first(tmp_path):
+    file = tmp_path / "aws.yaml"
+    done(init(file))
+    before = everything()
+    refused = orch("destroy", str(file), answer="n\n")
+    assert refused.exit_code != 0
+    assert "would remove role" in refused.stdout
+    assert everything() == before
+    assert orch("destroy", str(file), answer="y\n").exit_code == 0
+    assert everything()["roles"] == []
+
+
+def test_a_bucket_with_results_is_kept_unless_they_go_too(tmp_path):
+    file = tmp_path / "aws.yaml"
+    done(init(file))
+    client("s3").put_object(Bucket=BUCKET, Key="runs/trials/part.parquet", Body=b"rows")
+    lines = done(orch("destroy", str(file), "--yes"))
+    assert f"kept bucket s3://{BUCKET}: it has results; --results removes it with them" in lines
+    assert everything()["buckets"] == [BUCKET]
+    assert everything()["roles"] == []
+    lines = done(orch("destroy", str(file), "--yes", "--results"))
+    assert f"removed bucket s3://{BUCKET} with all results" in lines
+    assert everything()["buckets"] == []
+
+
+def test_destroy_refuses_while_machines_are_up(tmp_path):
+    file = tmp_path / "aws.yaml"
+    done(init(file))
+    ec2 = client("ec2")
+    image = ec2.describe_images(Owners=["amazon"])["Images"][0]["ImageId"]
+    tags = [{"ResourceType": "instance", "Tags": [{"Key": "ray-cluster-name", "Value": "orch"}]}]
+    started = ec2.run_instances(ImageId=image, MinCount=1, MaxCount=1, TagSpecifications=tags)["Instances"][0]
+    refused = orch("destroy", str(file), "--yes")
+    assert refused.exit_code == 2
+    assert f"{started['InstanceId']} of this cluster are still up: run ray down {file} first" in refused.stderr
+    assert everything()["buckets"] == [BUCKET]
+
+
+def test_what_somebody_else_made_under_the_same_name_is_neither_used_nor_removed(tmp_path):
+    file = tmp_path / "aws.yaml"
+    done(init(file))
+    client("iam").untag_role(RoleName=f"orch-{REGION}-head", TagKeys=[TAG])
+    assert "orch cluster init did not make it: choose another --name" in init(file).stderr
+    lines = done(orch("destroy", str(file), "--yes"))
+    assert f"kept role orch-{REGION}-head: orch cluster init did not make it" in lines
+    assert everything()["roles"] == [f"orch-{REGION}-head"]
+
+
+def test_a_key_of_the_users_own_is_used_and_not_deleted(tmp_path):
+    from orch.cluster.amazon.key_pair import _generate
+
+    path = tmp_path / ".ssh" / f"orch-{REGION}.pem"
+    _generate(path, "ada@laptop")
+    file = tmp_path / "aws.yaml"
+    done(init(file))
+    done(orch("destroy", str(file), "--yes"))
+    assert path.exists()
+
+
+def test_a_key_pair_whose_private_key_is_elsewhere_is_refused(tmp_path):
+    file = tmp_path / "aws.yaml"
+    done(init(file))
+    (tmp_path / ".ssh" / f"orch-{REGION}.pem").unlink()
+    assert "its private key is not here: copy ~/.ssh/orch-us-east-1.pem from the machine" in init(file).stderr
+
+
+def test_an_edited_file_and_a_file_of_another_cluster_are_not_overwritten(tmp_path):
+    file = tmp_path / "aws.yaml"
+    done(init(file))
+    assert f"{file} is of the cluster orch in us-east-1" in init(file, "--name", "other").stderr
+    edited = file.read_text().replace("idle_timeout_minutes: 10", "idle_timeout_minutes: 5")
+    file.write_text(edited)
+    assert f"{file} exists and was written or edited by hand" in init(file).stderr
+    assert file.read_text() == edited
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--ssh-from", "0.0.0.0/0"], "--ssh-from 0.0.0.0/0 opens ssh to everybody"),
+        (["--ssh-from", "home"], "--ssh-from home is no address"),
+        (["--name", "My_Cluster"], "--name My_Cluster cannot be used"),
+        (["--region", "moon-1"], "there is no AWS region moon-1"),
+        (["--instance-type", "p9.huge"], "has no p9.huge: choose another --instance-type"),
+        (["--instance-type", "g5g.xlarge"], "g5g.xlarge is arm64, and the wheels are for x86_64"),
+        (["--image", "ami-00000000"], "has no image ami-00000000: give another with --image"),
+        (["--image", "/no/such"], "has no parameter /no/such: give an image's id"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_mistake_is_one_sentence_before_anything_is_made(tmp_path, words, told):
+    before = everything()
+    refused = init(tmp_path / "aws.yaml", *words)
+    assert refused.exit_code == 2
+    assert told in refused.stderr
+    assert len(refused.stderr.splitlines()) == 1
+    assert everything() == before
+
+
+def test_without_credentials_the_error_says_so(tmp_path, monkeypatch):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    refused = orch("init", "aws", "--output", str(tmp_path / "aws.yaml"), "--ssh-from", "203.0.113.7")
+    assert refused.exit_code == 2
+    assert "there are no AWS credentials here: set them with aws configure" in refused.stderr
+
+
+def test_without_an_address_service_the_option_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(network, "ADDRESS_SERVICE", "http://127.0.0.1:9")
+    image = client("ec2").describe_images(Owners=["amazon"])["Images"][0]["ImageId"]
+    refused = orch("init", "aws", "--output", str(tmp_path / "aws.yaml"), "--image", image)
+    assert refused.exit_code == 2
+    assert "your public address was not found" in refused.stderr
+    assert "--ssh-from ADDRESS" in refused.stderr
+    assert everything()["buckets"] == []
+
+
+def test_it_wants_the_projects_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert "run from the folder of a clone of orch" in init(tmp_path / "aws.yaml").stderr
+
+
+def test_the_image_can_be_named_by_a_parameter_and_is_kept_by_later_runs(tmp_path):
+    images = [each["ImageId"] for each in client("ec2").describe_images(Owners=["amazon"])["Images"]]
+    file, words = tmp_path / "aws.yaml", ["--ssh-from", "203.0.113.7"]
+    client("ssm").put_parameter(Name="/ours/image", Value=images[1], Type="String")
+    done(orch("init", "aws", "--output", str(file), "--image", "resolve:ssm:/ours/image", *words))
+    assert check_launcher(file).launcher.workers[0].image == images[1]
+    client("ssm").put_parameter(Name="/ours/image", Value=images[2], Type="String", Overwrite=True)
+    done(orch("init", "aws", "--output", str(file), *words))
+    assert check_launcher(file).launcher.workers[0].image == images[1]
+
+
+def test_no_policy_lets_a_machine_change_everything(tmp_path):
+    done(init(tmp_path / "aws.yaml"))
+    for kind in ("head", "worker"):
+        for statement in policy(kind)["Statement"]:
+            assert statement["Effect"] == "Allow"
+            assert not any("*" in action for action in statement["Action"]), statement
+            if "*" in statement["Resource"]:
+                assert all(action.startswith("ec2:Describe") for action in statement["Action"]), statement
+    assert "ec2" not in json.dumps(policy("worker"))
+
+
+def test_the_policies_allow_what_is_needed_and_no_more(tmp_path):
+    file = tmp_path / "aws.yaml"
+    done(init(file))
+    head, worker = policy("head"), policy("worker")
+    subnet = yaml.safe_load(file.read_text())["available_node_types"]["head"]["node_config"]["SubnetIds"][0]
+    for role in (head, worker):
+        assert allows(role, "s3:PutObject", f"arn:aws:s3:::{BUCKET}/runs/part")
+        assert allows(role, "s3:ListBucket", f"arn:aws:s3:::{BUCKET}")
+        assert not allows(role, "s3:PutObject", "arn:aws:s3:::another/runs/part")
+        assert not allows(role, "s3:PutBucketPolicy", f"arn:aws:s3:::{BUCKET}")
+        assert not allows(role, "s3:DeleteBucket", f"arn:aws:s3:::{BUCKET}")
+    assert allows(head, "ec2:RunInstances", f"{EC2}instance/*", aws__RequestTag__ray_cluster_name="orch")
+    assert not allows(head, "ec2:RunInstances", f"{EC2}instance/*")
+    assert not allows(head, "ec2:RunInstances", f"{EC2}instance/*", aws__RequestTag__ray_cluster_name="another")
+    assert allows(head, "ec2:RunInstances", f"{EC2}subnet/{subnet}")
+    assert not allows(head, "ec2:RunInstances", f"{EC2}subnet/subnet-other")
+    assert not allows(head, "ec2:RunInstances", f"{EC2}security-group/sg-other")
+    assert allows(head, "ec2:TerminateInstances", f"{EC2}instance/i-1", aws__ResourceTag__ray_cluster_name="orch")
+    assert not allows(head, "ec2:TerminateInstances", f"{EC2}instance/i-1", aws__ResourceTag__ray_cluster_name="other")
+    assert not allows(head, "ec2:CreateTags", f"{EC2}instance/i-1", aws__RequestTag__ray_cluster_name="orch")
+    role = f"arn:aws:iam::{ACCOUNT}:role/orch-{REGION}-"
+    to_ec2 = {"iam__PassedToService": "ec2.amazonaws.com"}
+    assert allows(head, "iam:PassRole", f"{role}worker", **to_ec2)
+    assert not allows(head, "iam:PassRole", f"{role}head", **to_ec2)
+    assert not allows(head, "iam:PassRole", f"{role}worker", iam__PassedToService="lambda.amazonaws.com")
+    assert not allows(worker, "ec2:RunInstances", f"{EC2}instance/*", aws__RequestTag__ray_cluster_name="orch")
