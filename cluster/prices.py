@@ -69,13 +69,20 @@ def gpus_per_worker(launcher: Launcher) -> int:
 
 def hourly_cost(launcher: Launcher, num_workers: int) -> HourlyCost | None:
     """Return the hourly cost of the head and `num_workers` workers; None if the price of a machine is unknown."""
+    prices = node_prices(launcher)
+    if prices is None or launcher.head is None:
+        return None
+    head, workers = prices[launcher.head.name], [prices[node.name] for node in launcher.workers]
+    return HourlyCost(head + num_workers * min(workers), head + num_workers * max(workers))
+
+
+def node_prices(launcher: Launcher) -> dict[str, float] | None:
+    """Return the hourly price of each node type by its name; None if one of them is unknown."""
     if launcher.provider != "aws" or launcher.head is None or not launcher.workers:
         return None
-    head, *workers = map(_price, (launcher.head, *launcher.workers))
-    known = [price for price in workers if price is not None]
-    if head is None or len(known) < len(workers):
-        return None
-    return HourlyCost(head + num_workers * min(known), head + num_workers * max(known))
+    found = {node.name: _price(node) for node in (launcher.head, *launcher.workers)}
+    known = {name: price for name, price in found.items() if price is not None}
+    return known if len(known) == len(found) else None
 
 
 def _price(node: NodeType) -> float | None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from orch.running.progress import time_left
 from orch.running.running_trial import RunningTrial
+from orch.running.spending import Spent, read_spending
 from orch.store import Store
 from orch.store.attempts import Event
 from orch.store.drivers import DriverRecord, live_drivers
@@ -68,6 +69,8 @@ class StoreStatus:
     running: list[TrialOnWorker]
     finished_last_hour: int
     seconds_left: float | None
+    spent: Spent = field(default_factory=Spent, compare=False)
+    """What the runs have cost, and what everything will. Dollars alone do not make another status."""
     seconds_last_hour: float = field(default=0.0, compare=False)
     """Seconds from the first trial of the last hour to now. Time alone does not make another status."""
 
@@ -141,6 +144,7 @@ def read_status(store: Store) -> StoreStatus:
         finished_last_hour=finished,
         seconds_last_hour=elapsed,
         seconds_left=seconds_left,
+        spent=read_spending(store, alive, seconds_left),
     )
 
 

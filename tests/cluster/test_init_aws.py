@@ -1,5 +1,6 @@
 """`orch cluster init aws` and `orch cluster destroy` against a stand-in for AWS, in this process."""
 
+import functools
 import json
 import os
 import stat
@@ -21,10 +22,26 @@ from orch.cluster.check import check_launcher
 from tests.cluster.hosts import ROOT
 from tests.cluster.permissions import allows
 
+pytestmark = pytest.mark.thorough
 ACCOUNT = "123456789012"
 REGION = "us-east-1"
 BUCKET = f"orch-{ACCOUNT}-{REGION}"
 EC2 = f"arn:aws:ec2:{REGION}:{ACCOUNT}:"
+
+
+@functools.cache
+def images() -> list[str]:
+    """The ids of images that the stand-in knows. Listing them takes it seconds."""
+    return [each["ImageId"] for each in client("ec2").describe_images(Owners=["amazon"])["Images"]]
+
+
+SESSION = boto3.session.Session
+
+
+@functools.cache
+def session(region: str | None, key: str | None) -> Any:
+    """A session for each region and user: a new one reads megabytes of descriptions of AWS."""
+    return SESSION(region_name=region)
 
 
 @pytest.fixture(autouse=True)
@@ -37,12 +54,16 @@ def aws(tmp_path, monkeypatch) -> Iterator[None]:
     settings = {"HOME": str(tmp_path), "AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setattr(
+        boto3.session, "Session", lambda region_name: session(region_name, os.environ.get("AWS_ACCESS_KEY_ID"))
+    )
     with mock_aws():
         yield
 
 
-def client(service: str, region: str = REGION) -> Any:
-    return boto3.client(service, region)
+@functools.cache
+def client(service: str) -> Any:
+    return session(REGION, "key").client(service, REGION)
 
 
 def orch(*words: str, answer: str | None = None) -> Result:
@@ -51,9 +72,8 @@ def orch(*words: str, answer: str | None = None) -> Result:
 
 def init(file: Path, *words: str) -> Result:
     """Run the command with the options that have no default here: neither image nor address can be looked up."""
-    image = client("ec2").describe_images(Owners=["amazon"])["Images"][0]["ImageId"]
     given = () if "--ssh-from" in words else ("--ssh-from", "203.0.113.7")
-    return orch("init", "aws", "--output", str(file), "--image", image, *given, *words)
+    return orch("init", "aws", "--output", str(file), "--image", images()[0], *given, *words)
 
 
 def done(result: Result) -> list[str]:
@@ -159,6 +179,7 @@ def test_a_dry_run_changes_nothing_at_all(tmp_path):
     assert lines[-1].startswith("nothing was changed: ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "operation",
     [
@@ -268,9 +289,8 @@ def test_destroy_refuses_while_machines_are_up(tmp_path):
     file = tmp_path / "aws.yaml"
     done(init(file))
     ec2 = client("ec2")
-    image = ec2.describe_images(Owners=["amazon"])["Images"][0]["ImageId"]
     tags = [{"ResourceType": "instance", "Tags": [{"Key": "ray-cluster-name", "Value": "orch"}]}]
-    started = ec2.run_instances(ImageId=image, MinCount=1, MaxCount=1, TagSpecifications=tags)["Instances"][0]
+    started = ec2.run_instances(ImageId=images()[0], MinCount=1, MaxCount=1, TagSpecifications=tags)["Instances"][0]
     refused = orch("destroy", str(file), "--yes")
     assert refused.exit_code == 2
     assert f"{started['InstanceId']} of this cluster are still up: run ray down {file} first" in refused.stderr
@@ -349,8 +369,7 @@ def test_without_credentials_the_error_says_so(tmp_path, monkeypatch):
 
 def test_without_an_address_service_the_option_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(network, "ADDRESS_SERVICE", "http://127.0.0.1:9")
-    image = client("ec2").describe_images(Owners=["amazon"])["Images"][0]["ImageId"]
-    refused = orch("init", "aws", "--output", str(tmp_path / "aws.yaml"), "--image", image)
+    refused = orch("init", "aws", "--output", str(tmp_path / "aws.yaml"), "--image", images()[0])
     assert refused.exit_code == 2
     assert "your public address was not found" in refused.stderr
     assert "--ssh-from ADDRESS" in refused.stderr
@@ -363,14 +382,13 @@ def test_it_wants_the_projects_folder(tmp_path, monkeypatch):
 
 
 def test_the_image_can_be_named_by_a_parameter_and_is_kept_by_later_runs(tmp_path):
-    images = [each["ImageId"] for each in client("ec2").describe_images(Owners=["amazon"])["Images"]]
     file, words = tmp_path / "aws.yaml", ["--ssh-from", "203.0.113.7"]
-    client("ssm").put_parameter(Name="/ours/image", Value=images[1], Type="String")
+    client("ssm").put_parameter(Name="/ours/image", Value=images()[1], Type="String")
     done(orch("init", "aws", "--output", str(file), "--image", "resolve:ssm:/ours/image", *words))
-    assert check_launcher(file).launcher.workers[0].image == images[1]
-    client("ssm").put_parameter(Name="/ours/image", Value=images[2], Type="String", Overwrite=True)
+    assert check_launcher(file).launcher.workers[0].image == images()[1]
+    client("ssm").put_parameter(Name="/ours/image", Value=images()[2], Type="String", Overwrite=True)
     done(orch("init", "aws", "--output", str(file), *words))
-    assert check_launcher(file).launcher.workers[0].image == images[1]
+    assert check_launcher(file).launcher.workers[0].image == images()[1]
 
 
 def test_no_policy_lets_a_machine_change_everything(tmp_path):
