@@ -16,12 +16,12 @@ DATED = "September 2026, us-east-1"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Instance:
-    """An instance type of AWS. `spot` is None where no spot price is recorded."""
+    """An instance type. A price is None where none is recorded: no spot price, and no price on Google Cloud."""
 
     num_gpus: int
     gpu: str
     num_cpus: int
-    on_demand: float
+    on_demand: float | None
     spot: float | None = None
 
 
@@ -42,6 +42,13 @@ INSTANCES: Mapping[str, Instance] = MappingProxyType(
         "m7i.2xlarge": Instance(0, "", 8, 0.4032),
         "m7i.4xlarge": Instance(0, "", 16, 0.8064),
         "m7i.8xlarge": Instance(0, "", 32, 1.6128),
+        "a2-highgpu-1g": Instance(1, "A100 40 GB", 12, None),
+        "a2-highgpu-2g": Instance(2, "A100 40 GB", 24, None),
+        "a2-highgpu-4g": Instance(4, "A100 40 GB", 48, None),
+        "a2-highgpu-8g": Instance(8, "A100 40 GB", 96, None),
+        "a2-megagpu-16g": Instance(16, "A100 40 GB", 96, None),
+        "a2-ultragpu-8g": Instance(8, "A100 80 GB", 96, None),
+        "n2-standard-8": Instance(0, "", 8, None),
     }
 )
 

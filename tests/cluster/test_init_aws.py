@@ -213,6 +213,7 @@ def test_a_run_that_was_denied_something_is_completed_by_the_next(tmp_path, monk
     assert all(line.startswith("found ") for line in lines[:-2]), lines
 
 
+@pytest.mark.slow
 def test_running_it_from_another_address_moves_ssh_there(tmp_path):
     file = tmp_path / "aws.yaml"
     done(init(file))
@@ -223,6 +224,7 @@ def test_running_it_from_another_address_moves_ssh_there(tmp_path):
     assert ranges == ["198.51.100.0/24"]
 
 
+@pytest.mark.slow
 def test_other_machines_are_a_matter_of_options(tmp_path):
     file = tmp_path / "small.yaml"
     words = ("--name", "small", "--instance-type", "g5.xlarge", "--workers", "2", "--no-spot")
@@ -234,6 +236,7 @@ def test_other_machines_are_a_matter_of_options(tmp_path):
     assert (worker.name, worker.instance_type, worker.num_gpus, worker.num_cpus) == ("on_demand", "g5.xlarge", 1, 4)
 
 
+@pytest.mark.slow
 def test_a_bucket_of_the_users_own_is_used_and_never_removed(tmp_path):
     file = tmp_path / "aws.yaml"
     client("s3").create_bucket(Bucket="my-results")
@@ -260,6 +263,7 @@ def test_destroy_removes_everything_that_was_made_and_nothing_else(tmp_path):
     assert not list((tmp_path / ".ssh").iterdir())
 
 
+@pytest.mark.slow
 def test_destroy_asks_first(tmp_path):
     file = tmp_path / "aws.yaml"
     done(init(file))
@@ -285,6 +289,7 @@ def test_a_bucket_with_results_is_kept_unless_they_go_too(tmp_path):
     assert everything()["buckets"] == []
 
 
+@pytest.mark.slow
 def test_destroy_refuses_while_machines_are_up(tmp_path):
     file = tmp_path / "aws.yaml"
     done(init(file))
@@ -297,6 +302,7 @@ def test_destroy_refuses_while_machines_are_up(tmp_path):
     assert everything()["buckets"] == [BUCKET]
 
 
+@pytest.mark.slow
 def test_what_somebody_else_made_under_the_same_name_is_neither_used_nor_removed(tmp_path):
     file = tmp_path / "aws.yaml"
     done(init(file))
@@ -307,6 +313,7 @@ def test_what_somebody_else_made_under_the_same_name_is_neither_used_nor_removed
     assert everything()["roles"] == [f"orch-{REGION}-head"]
 
 
+@pytest.mark.slow
 def test_a_key_of_the_users_own_is_used_and_not_deleted(tmp_path):
     from orch.cluster.amazon.key_pair import _generate
 
@@ -318,6 +325,7 @@ def test_a_key_of_the_users_own_is_used_and_not_deleted(tmp_path):
     assert path.exists()
 
 
+@pytest.mark.slow
 def test_a_key_pair_whose_private_key_is_elsewhere_is_refused(tmp_path):
     file = tmp_path / "aws.yaml"
     done(init(file))
@@ -325,6 +333,7 @@ def test_a_key_pair_whose_private_key_is_elsewhere_is_refused(tmp_path):
     assert "its private key is not here: copy ~/.ssh/orch-us-east-1.pem from the machine" in init(file).stderr
 
 
+@pytest.mark.slow
 def test_an_edited_file_and_a_file_of_another_cluster_are_not_overwritten(tmp_path):
     file = tmp_path / "aws.yaml"
     done(init(file))
@@ -381,6 +390,7 @@ def test_it_wants_the_projects_folder(tmp_path, monkeypatch):
     assert "run from the folder of a clone of orch" in init(tmp_path / "aws.yaml").stderr
 
 
+@pytest.mark.slow
 def test_the_image_can_be_named_by_a_parameter_and_is_kept_by_later_runs(tmp_path):
     file, words = tmp_path / "aws.yaml", ["--ssh-from", "203.0.113.7"]
     client("ssm").put_parameter(Name="/ours/image", Value=images()[1], Type="String")
