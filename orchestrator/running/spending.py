@@ -79,7 +79,7 @@ class Spending:
         if not self._lease.shared:
             return 1
         others = (other for other in live_drivers(self._store) if other.driver_id != self._lease.driver_id)
-        return 1 + sum(other.counts.get("machines") == self.machines for other in others)
+        return 1 + sum(bool(other.counts.get("machines") == self.machines) for other in others)
 
     def _keep(self, now: float) -> None:
         record = {
@@ -117,6 +117,6 @@ def read_spending(store: Store, alive: Iterable[DriverRecord], seconds_left: flo
     if not known:
         return Spent()
     rates = [records.get(driver.driver_id, {}).get("per_hour") for driver in alive]
-    per_hour = sum(rates) if rates and None not in rates else None
+    per_hour = sum(rate for rate in rates if rate is not None) if rates and None not in rates else None
     projected = None if per_hour is None or seconds_left is None else sum(known) + per_hour * seconds_left / 3600
     return Spent(dollars=sum(known), runs=len(known), per_hour=per_hour, projected=projected)
