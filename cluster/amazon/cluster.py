@@ -21,6 +21,7 @@ from orch.cluster.amazon.launcher_file import (
 from orch.cluster.amazon.machine_facts import find_image, find_size
 from orch.cluster.amazon.network import address_range, ensure_group, find_subnets, remove_group
 from orch.cluster.amazon.policies import RAY_TAG, head_policy, worker_policy
+from orch.cluster.amazon.quotas import shortage
 from orch.cluster.amazon.roles import ensure_role, ensure_spot_role, remove_role
 from orch.cluster.amazon.token import TOKEN, ensure_token
 from orch.cluster.launcher import from_config, load_config, read_launcher
@@ -71,6 +72,9 @@ def init_cluster(wanted: Wanted, say: Callable[[str], None], dry_run: bool = Fal
         are_new = [ensure_role(account, kind, policies[kind]) for kind in KINDS]
         if wanted.spot:
             ensure_spot_role(account)
+        for spot in (True, False) if wanted.spot else (False,):
+            if short := shortage(account, wanted.instance_type, size.num_cpus, spot):
+                say(f"warning: {short}")
     ensure_token(account)
     contents = Contents(
         cluster=names.cluster,

@@ -49,7 +49,8 @@ def find_image(account: Account, wanted: str | None, known: str | None = None) -
 
 def _image(account: Account, image_id: str) -> Image | None:
     filters = [{"Name": "image-id", "Values": [image_id]}]
-    images = account.client("ec2").describe_images(Filters=filters)["Images"]
+    # AWS hides images that it has replaced by newer ones, and machines still start with them.
+    images = account.client("ec2").describe_images(Filters=filters, IncludeDeprecated=True)["Images"]
     if not images:
         return None
     architecture = images[0].get("Architecture", ARCHITECTURE)

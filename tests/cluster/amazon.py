@@ -35,6 +35,15 @@ fi
 """
 
 
+ORCH = """
+from orch.cli import main
+from orch.cluster.amazon import cluster, quotas
+cluster.SPREAD_SECONDS, quotas._quotas = 0.0, lambda account: []
+main()
+"""
+"""The command `orch` where nothing has to spread and no quotas are known."""
+
+
 class Amazon:
     """An account with a network and an image, and the launcher file that `orch cluster init aws` wrote for it."""
 
@@ -68,7 +77,7 @@ class Amazon:
 
     def orch(self, *words: str) -> str:
         """`orch cluster`, as a user would give it in the project's folder."""
-        return self._run(sys.executable, "-m", "orch", "cluster", *words)
+        return self._run(sys.executable, "-c", ORCH, "cluster", *words)
 
     def ray(self, *words: str) -> str:
         """The `ray` command, as a user would give it in the project's folder."""

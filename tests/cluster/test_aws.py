@@ -186,7 +186,7 @@ def test_the_heads_role_allows_what_the_autoscaler_asks_for(amazon, autoscaler, 
     autoscaler.provider.set_node_tags(found["InstanceId"], {"ray-node-status": "up-to-date"})
     autoscaler.provider.terminate_node(found["InstanceId"])
     policy = amazon.iam.get_role_policy(RoleName="orch-us-east-1-head", PolicyName="orch")["PolicyDocument"]
-    asked = [request for action, arguments in calls for request in requests(amazon, action, arguments)]
+    asked = [request for action, arguments in list(calls) for request in requests(amazon, action, arguments)]
     assert {action for action, _, _ in asked} == {
         *("ec2:DescribeInstances", "ec2:RunInstances", "ec2:CreateTags", "ec2:TerminateInstances", "iam:PassRole")
     }

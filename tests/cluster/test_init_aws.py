@@ -16,7 +16,7 @@ from moto import mock_aws
 
 from orch.cli import main
 from orch.cluster.amazon import cluster as whole
-from orch.cluster.amazon import network
+from orch.cluster.amazon import network, quotas
 from orch.cluster.amazon.account import TAG
 from orch.cluster.check import check_launcher
 from tests.cluster.hosts import ROOT
@@ -49,6 +49,7 @@ def aws(tmp_path, monkeypatch) -> Iterator[None]:
     """An empty account, a home, and the project as the current folder."""
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr(whole, "SPREAD_SECONDS", 0.0)
+    monkeypatch.setattr(quotas, "_quotas", lambda account: [])  # the stand-in knows none
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
     settings = {"HOME": str(tmp_path), "AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}
@@ -399,6 +400,22 @@ def test_the_image_can_be_named_by_a_parameter_and_is_kept_by_later_runs(tmp_pat
     client("ssm").put_parameter(Name="/ours/image", Value=images()[2], Type="String", Overwrite=True)
     done(orch("init", "aws", "--output", str(file), *words))
     assert check_launcher(file).launcher.workers[0].image == images()[1]
+
+
+def test_a_quota_that_allows_no_machine_is_told_and_stops_nothing(tmp_path, monkeypatch):
+    names = [
+        "All P4, P3 and P2 Spot Instance Requests",
+        "Running On-Demand P instances",
+        "All F Spot Instance Requests",
+    ]
+    found = [{"QuotaName": name, "Value": 0.0, "QuotaCode": f"L-{place}"} for place, name in enumerate(names)]
+    found[1]["Value"] = 192.0
+    monkeypatch.setattr(quotas, "_quotas", lambda account: found)
+    told = [line for line in done(init(tmp_path / "aws.yaml", "--dry-run")) if line.startswith("warning")]
+    assert told == [
+        f"warning: your quota '{names[0]}' in {REGION} is 0 CPUs, and one p4d.24xlarge has 96: ask AWS for more"
+        " (L-0 of Service Quotas)"
+    ]
 
 
 def test_no_policy_lets_a_machine_change_everything(tmp_path):
