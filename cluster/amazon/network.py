@@ -1,5 +1,6 @@
 """The network of a cluster: subnets of the default network, and a security group that lets in ssh from one address."""
 
+import functools
 import ipaddress
 import urllib.request
 from collections.abc import Sequence
@@ -76,7 +77,7 @@ def ensure_group(account: Account, subnet_id: str, ssh_from: str) -> str:
     ec2, name = account.client("ec2"), account.names.group
     (subnet,) = ec2.describe_subnets(SubnetIds=[subnet_id])["Subnets"]
     title, num_changes = f"security group {name}", len(account.changes)
-    found = _group(ec2, name, subnet["VpcId"])
+    found = next((group for group in _groups(ec2, name) if group["VpcId"] == subnet["VpcId"]), None)
     if found is None:
         tagged = [{"ResourceType": "security-group", "Tags": account.names.tags}]
         about = {"Description": f"The machines of the Ray cluster {name}", "VpcId": subnet["VpcId"]}
@@ -92,11 +93,11 @@ def ensure_group(account: Account, subnet_id: str, ssh_from: str) -> str:
     among = {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group_id}]}
     ssh = {"IpProtocol": "tcp", "FromPort": SSH, "ToPort": SSH} | _ranges(ssh_from)
     rules = found["IpPermissions"]
-    if not any(_from_groups(rule) == [group_id] and rule["IpProtocol"] == "-1" for rule in rules):
+    if not any(group_id in _from_groups(rule) and rule["IpProtocol"] == "-1" for rule in rules):
         what = f"{title}: lets in everything from itself"
         allow_among = {"GroupId": group_id, "IpPermissions": [among]}
         account.change(Verb.CHANGE, what, lambda: ec2.authorize_security_group_ingress(**allow_among))
-    if not any(_addresses(rule) == [ssh_from] and rule.get("FromPort") == SSH for rule in rules):
+    if not any(ssh_from in _addresses(rule) and _ports(rule) == (SSH, SSH) for rule in rules):
         what = f"{title}: lets in ssh from {ssh_from}"
         allow_ssh = {"GroupId": group_id, "IpPermissions": [ssh]}
         account.change(Verb.CHANGE, what, lambda: ec2.authorize_security_group_ingress(**allow_ssh))
@@ -118,24 +119,28 @@ def _close(account: Account, group_id: str, what: str, rules: list[dict[str, Any
 def remove_group(account: Account) -> None:
     """Remove the security group if it was made for this cluster."""
     ec2, name = account.client("ec2"), account.names.group
-    found = _group(ec2, name)
-    if found is not None and account.may_remove(f"security group {name}", found.get("Tags")):
-        group_id = found["GroupId"]
-        account.change(Verb.REMOVE, f"security group {name}", lambda: ec2.delete_security_group(GroupId=group_id))
+    for group in _groups(ec2, name):
+        if account.may_remove(f"security group {name}", group.get("Tags")):
+            remove = functools.partial(ec2.delete_security_group, GroupId=group["GroupId"])
+            account.change(Verb.REMOVE, f"security group {name}", remove)
 
 
-def _group(ec2: Any, name: str, network: str | None = None) -> dict[str, Any] | None:
-    filters = [{"Name": "group-name", "Values": [name]}]
-    if network is not None:
-        filters.append({"Name": "vpc-id", "Values": [network]})
-    found = ec2.describe_security_groups(Filters=filters)["SecurityGroups"]
-    return found[0] if found else None
+def _groups(ec2: Any, name: str) -> list[dict[str, Any]]:
+    """Return the security groups of a name: each network may have one."""
+    found: list[dict[str, Any]] = ec2.describe_security_groups(Filters=[{"Name": "group-name", "Values": [name]}])[
+        "SecurityGroups"
+    ]
+    return found
 
 
 def _ranges(address: str) -> dict[str, Any]:
     if ":" in address:
         return {"Ipv6Ranges": [{"CidrIpv6": address}], "IpRanges": []}
     return {"IpRanges": [{"CidrIp": address}], "Ipv6Ranges": []}
+
+
+def _ports(rule: dict[str, Any]) -> tuple[int | None, int | None]:
+    return rule.get("FromPort"), rule.get("ToPort")
 
 
 def _addresses(rule: dict[str, Any]) -> list[str]:

@@ -1,5 +1,6 @@
 """`orch cluster init aws` and `orch cluster destroy` against a stand-in for AWS, in this process."""
 
+import contextlib
 import functools
 import json
 import os
@@ -11,6 +12,8 @@ from typing import Any
 import boto3
 import pytest
 import yaml
+from botocore.client import BaseClient
+from botocore.exceptions import ClientError
 from click.testing import CliRunner, Result
 from moto import mock_aws
 
@@ -80,6 +83,21 @@ def init(file: Path, *words: str) -> Result:
 def done(result: Result) -> list[str]:
     assert result.exit_code == 0, result.output
     return result.stdout.splitlines()
+
+
+@contextlib.contextmanager
+def denied(monkeypatch: pytest.MonkeyPatch, operation: str) -> Iterator[None]:
+    """Let AWS refuse an operation, as it does to a user without that permission."""
+    call = BaseClient._make_api_call
+
+    def deny(self: Any, name: str, arguments: Any) -> Any:
+        if name == operation:
+            raise ClientError({"Error": {"Code": "AccessDenied", "Message": "not authorized"}}, name)
+        return call(self, name, arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(BaseClient, "_make_api_call", deny)
+        yield
 
 
 def policy(kind: str) -> dict[str, Any]:
@@ -190,19 +208,8 @@ def test_a_dry_run_changes_nothing_at_all(tmp_path):
     ],
 )
 def test_a_run_that_was_denied_something_is_completed_by_the_next(tmp_path, monkeypatch, operation):
-    from botocore.client import BaseClient
-    from botocore.exceptions import ClientError
-
-    call = BaseClient._make_api_call
-
-    def deny(self: Any, name: str, arguments: Any) -> Any:
-        if name == operation:
-            raise ClientError({"Error": {"Code": "AccessDenied", "Message": "not authorized"}}, name)
-        return call(self, name, arguments)
-
     file = tmp_path / "aws.yaml"
-    with monkeypatch.context() as patch:
-        patch.setattr(BaseClient, "_make_api_call", deny)
+    with denied(monkeypatch, operation):
         refused = init(file)
     assert refused.exit_code == 2
     assert f"error: your AWS credentials may not do {operation} (" in refused.stderr
@@ -215,9 +222,11 @@ def test_a_run_that_was_denied_something_is_completed_by_the_next(tmp_path, monk
 
 
 @pytest.mark.slow
-def test_running_it_from_another_address_moves_ssh_there(tmp_path):
+def test_running_it_from_another_address_moves_ssh_there(tmp_path, monkeypatch):
     file = tmp_path / "aws.yaml"
     done(init(file))
+    with denied(monkeypatch, "RevokeSecurityGroupIngress"):
+        assert init(file, "--ssh-from", "198.51.100.0/24").exit_code == 2
     lines = done(init(file, "--ssh-from", "198.51.100.0/24"))
     assert "changed security group orch: no longer lets in 203.0.113.7/32" in lines
     (group,) = client("ec2").describe_security_groups(GroupNames=["orch"])["SecurityGroups"]
