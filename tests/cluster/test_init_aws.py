@@ -1,123 +1,16 @@
-"""`orch cluster init aws` and `orch cluster destroy` against a stand-in for AWS, in this process."""
+"""`orch cluster init aws` against a stand-in for AWS, in this process."""
 
-import contextlib
-import functools
-import json
-import os
 import stat
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
-import boto3
 import pytest
 import yaml
-from botocore.client import BaseClient
-from botocore.exceptions import ClientError
-from click.testing import CliRunner, Result
-from moto import mock_aws
 
-from orch.cli import main
-from orch.cluster.amazon import cluster as whole
 from orch.cluster.amazon import network, quotas
 from orch.cluster.amazon.account import TAG
 from orch.cluster.check import check_launcher
-from tests.cluster.hosts import ROOT
-from tests.cluster.permissions import allows
+from tests.cluster.aws_account import BUCKET, REGION, client, denied, done, everything, images, init, orch, policy
 
-pytestmark = pytest.mark.thorough
-ACCOUNT = "123456789012"
-REGION = "us-east-1"
-BUCKET = f"orch-{ACCOUNT}-{REGION}"
-EC2 = f"arn:aws:ec2:{REGION}:{ACCOUNT}:"
-
-
-@functools.cache
-def images() -> list[str]:
-    """The ids of images that the stand-in knows. Listing them takes it seconds."""
-    return [each["ImageId"] for each in client("ec2").describe_images(Owners=["amazon"])["Images"]]
-
-
-SESSION = boto3.session.Session
-
-
-@functools.cache
-def session(region: str | None, key: str | None) -> Any:
-    """A session for each region and user: a new one reads megabytes of descriptions of AWS."""
-    return SESSION(region_name=region)
-
-
-@pytest.fixture(autouse=True)
-def aws(tmp_path, monkeypatch) -> Iterator[None]:
-    """An empty account, a home, and the project as the current folder."""
-    monkeypatch.chdir(ROOT)
-    monkeypatch.setattr(whole, "SPREAD_SECONDS", 0.0)
-    monkeypatch.setattr(quotas, "_quotas", lambda account: [])  # the stand-in knows none
-    for name in [name for name in os.environ if name.startswith("AWS_")]:
-        monkeypatch.delenv(name)
-    settings = {"HOME": str(tmp_path), "AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}
-    for name, value in settings.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr(
-        boto3.session, "Session", lambda region_name: session(region_name, os.environ.get("AWS_ACCESS_KEY_ID"))
-    )
-    with mock_aws():
-        yield
-
-
-@functools.cache
-def client(service: str) -> Any:
-    return session(REGION, "key").client(service, REGION)
-
-
-def orch(*words: str, answer: str | None = None) -> Result:
-    return CliRunner().invoke(main, ["cluster", *words], input=answer)
-
-
-def init(file: Path, *words: str) -> Result:
-    """Run the command with the options that have no default here: neither image nor address can be looked up."""
-    given = () if "--ssh-from" in words else ("--ssh-from", "203.0.113.7")
-    return orch("init", "aws", "--output", str(file), "--image", images()[0], *given, *words)
-
-
-def done(result: Result) -> list[str]:
-    assert result.exit_code == 0, result.output
-    return result.stdout.splitlines()
-
-
-@contextlib.contextmanager
-def denied(monkeypatch: pytest.MonkeyPatch, operation: str) -> Iterator[None]:
-    """Let AWS refuse an operation, as it does to a user without that permission."""
-    call = BaseClient._make_api_call
-
-    def deny(self: Any, name: str, arguments: Any) -> Any:
-        if name == operation:
-            raise ClientError({"Error": {"Code": "AccessDenied", "Message": "not authorized"}}, name)
-        return call(self, name, arguments)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(BaseClient, "_make_api_call", deny)
-        yield
-
-
-def policy(kind: str) -> dict[str, Any]:
-    name = f"orch-{REGION}-{kind}"
-    return client("iam").get_role_policy(RoleName=name, PolicyName="orch")["PolicyDocument"]
-
-
-def everything() -> dict[str, list[str]]:
-    """The names of all that the account has and that the command may make."""
-    return {
-        "buckets": sorted(each["Name"] for each in client("s3").list_buckets()["Buckets"]),
-        "groups": sorted(each["GroupName"] for each in client("ec2").describe_security_groups()["SecurityGroups"]),
-        "keys": [each["KeyName"] for each in client("ec2").describe_key_pairs()["KeyPairs"]],
-        "profiles": [
-            each["InstanceProfileName"] for each in client("iam").list_instance_profiles()["InstanceProfiles"]
-        ],
-        "roles": sorted(
-            each["RoleName"] for each in client("iam").list_roles()["Roles"] if "service-role" not in each["Path"]
-        ),
-    }
+pytestmark = [pytest.mark.thorough, pytest.mark.usefixtures("aws_account")]
 
 
 def test_one_command_makes_everything_and_a_file_that_passes_the_check(tmp_path):
@@ -247,95 +140,6 @@ def test_other_machines_are_a_matter_of_options(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_bucket_of_the_users_own_is_used_and_never_removed(tmp_path):
-    file = tmp_path / "aws.yaml"
-    client("s3").create_bucket(Bucket="my-results")
-    done(init(file, "--bucket", "my-results"))
-    assert check_launcher(file).launcher.store == "s3://my-results/runs"
-    assert allows(policy("worker"), "s3:PutObject", "arn:aws:s3:::my-results/runs/part")
-    lines = done(orch("destroy", str(file), "--yes", "--results"))
-    assert "kept bucket s3://my-results: orch cluster init did not make it" in lines
-    assert everything()["buckets"] == ["my-results"]
-
-
-def test_destroy_removes_everything_that_was_made_and_nothing_else(tmp_path):
-    before = everything()
-    done(init(tmp_path / "other.yaml", "--name", "other"))
-    others = everything()
-    file = tmp_path / "aws.yaml"
-    done(init(file))
-    lines = done(orch("destroy", str(file), "--yes"))
-    assert "removed bucket s3://" + BUCKET in lines
-    assert everything() == others
-    done(orch("destroy", str(tmp_path / "other.yaml"), "--yes"))
-    assert everything() == before
-    assert done(orch("destroy", str(file), "--yes")) == ["nothing is left to remove"]
-    assert not list((tmp_path / ".ssh").iterdir())
-
-
-@pytest.mark.slow
-def test_destroy_asks_first(tmp_path):
-    file = tmp_path / "aws.yaml"
-    done(init(file))
-    before = everything()
-    refused = orch("destroy", str(file), answer="n\n")
-    assert refused.exit_code != 0
-    assert "would remove role" in refused.stdout
-    assert everything() == before
-    assert orch("destroy", str(file), answer="y\n").exit_code == 0
-    assert everything()["roles"] == []
-
-
-def test_a_bucket_with_results_is_kept_unless_they_go_too(tmp_path):
-    file = tmp_path / "aws.yaml"
-    done(init(file))
-    client("s3").put_object(Bucket=BUCKET, Key="runs/trials/part.parquet", Body=b"rows")
-    lines = done(orch("destroy", str(file), "--yes"))
-    assert f"kept bucket s3://{BUCKET}: it has results; --results removes it with them" in lines
-    assert everything()["buckets"] == [BUCKET]
-    assert everything()["roles"] == []
-    lines = done(orch("destroy", str(file), "--yes", "--results"))
-    assert f"removed bucket s3://{BUCKET} with all results" in lines
-    assert everything()["buckets"] == []
-
-
-@pytest.mark.slow
-def test_destroy_refuses_while_machines_are_up(tmp_path):
-    file = tmp_path / "aws.yaml"
-    done(init(file))
-    ec2 = client("ec2")
-    tags = [{"ResourceType": "instance", "Tags": [{"Key": "ray-cluster-name", "Value": "orch"}]}]
-    started = ec2.run_instances(ImageId=images()[0], MinCount=1, MaxCount=1, TagSpecifications=tags)["Instances"][0]
-    refused = orch("destroy", str(file), "--yes")
-    assert refused.exit_code == 2
-    assert f"{started['InstanceId']} of this cluster are still up: run ray down {file} first" in refused.stderr
-    assert everything()["buckets"] == [BUCKET]
-
-
-@pytest.mark.slow
-def test_what_somebody_else_made_under_the_same_name_is_neither_used_nor_removed(tmp_path):
-    file = tmp_path / "aws.yaml"
-    done(init(file))
-    client("iam").untag_role(RoleName=f"orch-{REGION}-head", TagKeys=[TAG])
-    assert "orch cluster init did not make it: choose another --name" in init(file).stderr
-    lines = done(orch("destroy", str(file), "--yes"))
-    assert f"kept role orch-{REGION}-head: orch cluster init did not make it" in lines
-    assert everything()["roles"] == [f"orch-{REGION}-head"]
-
-
-@pytest.mark.slow
-def test_a_key_of_the_users_own_is_used_and_not_deleted(tmp_path):
-    from orch.cluster.amazon.key_pair import _generate
-
-    path = tmp_path / ".ssh" / f"orch-{REGION}.pem"
-    _generate(path, "ada@laptop")
-    file = tmp_path / "aws.yaml"
-    done(init(file))
-    done(orch("destroy", str(file), "--yes"))
-    assert path.exists()
-
-
-@pytest.mark.slow
 def test_a_key_pair_whose_private_key_is_elsewhere_is_refused(tmp_path):
     file = tmp_path / "aws.yaml"
     done(init(file))
@@ -425,42 +229,3 @@ def test_a_quota_that_allows_no_machine_is_told_and_stops_nothing(tmp_path, monk
         f"warning: your quota '{names[0]}' in {REGION} is 0 CPUs, and one p4d.24xlarge has 96: ask AWS for more"
         " (L-0 of Service Quotas)"
     ]
-
-
-def test_no_policy_lets_a_machine_change_everything(tmp_path):
-    done(init(tmp_path / "aws.yaml"))
-    for kind in ("head", "worker"):
-        for statement in policy(kind)["Statement"]:
-            assert statement["Effect"] == "Allow"
-            assert not any("*" in action for action in statement["Action"]), statement
-            if "*" in statement["Resource"]:
-                assert all(action.startswith("ec2:Describe") for action in statement["Action"]), statement
-    assert "ec2" not in json.dumps(policy("worker"))
-
-
-def test_the_policies_allow_what_is_needed_and_no_more(tmp_path):
-    file = tmp_path / "aws.yaml"
-    done(init(file))
-    head, worker = policy("head"), policy("worker")
-    subnet = yaml.safe_load(file.read_text())["available_node_types"]["head"]["node_config"]["SubnetIds"][0]
-    for role in (head, worker):
-        assert allows(role, "s3:PutObject", f"arn:aws:s3:::{BUCKET}/runs/part")
-        assert allows(role, "s3:ListBucket", f"arn:aws:s3:::{BUCKET}")
-        assert not allows(role, "s3:PutObject", "arn:aws:s3:::another/runs/part")
-        assert not allows(role, "s3:PutBucketPolicy", f"arn:aws:s3:::{BUCKET}")
-        assert not allows(role, "s3:DeleteBucket", f"arn:aws:s3:::{BUCKET}")
-    assert allows(head, "ec2:RunInstances", f"{EC2}instance/*", aws__RequestTag__ray_cluster_name="orch")
-    assert not allows(head, "ec2:RunInstances", f"{EC2}instance/*")
-    assert not allows(head, "ec2:RunInstances", f"{EC2}instance/*", aws__RequestTag__ray_cluster_name="another")
-    assert allows(head, "ec2:RunInstances", f"{EC2}subnet/{subnet}")
-    assert not allows(head, "ec2:RunInstances", f"{EC2}subnet/subnet-other")
-    assert not allows(head, "ec2:RunInstances", f"{EC2}security-group/sg-other")
-    assert allows(head, "ec2:TerminateInstances", f"{EC2}instance/i-1", aws__ResourceTag__ray_cluster_name="orch")
-    assert not allows(head, "ec2:TerminateInstances", f"{EC2}instance/i-1", aws__ResourceTag__ray_cluster_name="other")
-    assert not allows(head, "ec2:CreateTags", f"{EC2}instance/i-1", aws__RequestTag__ray_cluster_name="orch")
-    role = f"arn:aws:iam::{ACCOUNT}:role/orch-{REGION}-"
-    to_ec2 = {"iam__PassedToService": "ec2.amazonaws.com"}
-    assert allows(head, "iam:PassRole", f"{role}worker", **to_ec2)
-    assert not allows(head, "iam:PassRole", f"{role}head", **to_ec2)
-    assert not allows(head, "iam:PassRole", f"{role}worker", iam__PassedToService="lambda.amazonaws.com")
-    assert not allows(worker, "ec2:RunInstances", f"{EC2}instance/*", aws__RequestTag__ray_cluster_name="orch")
