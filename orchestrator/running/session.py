@@ -15,6 +15,7 @@ from orch.running.driver_log import StoreLog, open_driver_log
 from orch.running.lease import Lease
 from orch.running.options import RunOptions
 from orch.running.quarantine import Place, published
+from orch.running.spending import Spending
 from orch.running.units import Unit
 from orch.store import Store
 
@@ -86,6 +87,7 @@ class Session:
         self._store, self._machines, self._lease, self._options = store, machines, lease, options
         self.log = open_driver_log(store, lease.driver_id, echo=options.verbose)
         self._deadline = None if options.max_hours is None else time.monotonic() + 3600 * options.max_hours
+        self._spending = Spending(store, lease, options, machines.address or os.uname().nodename)
         self._display: Display | None = None
         self._stopped = ""
         """The reason for starting no more trials; empty while the run continues."""
@@ -96,6 +98,7 @@ class Session:
         return self
 
     def __exit__(self, *error: object) -> None:
+        self._spending.close()
         self.log.flush(now=True)
 
     def should_stop(self) -> bool:
@@ -116,9 +119,12 @@ class Session:
         self._lease.release(unit.open_ids)
 
     def tick(self, running: Sequence[Unit], num_waiting: int) -> None:
-        """Stop the run when its time is up, write the log, show the progress, and hand it to the lease to publish."""
+        """Stop the run when its time is up or its money spent, write the log, show the progress, and publish it."""
         if self._deadline is not None and time.monotonic() > self._deadline and not self._stopped:
             self._stopped = "time is up"
+        self._spending.count()
+        if self._spending.is_used_up and not self._stopped:
+            self._stopped = self._spending.reason
         self.log.flush()
         if self._display is not None:
             self._display.show()
@@ -127,6 +133,7 @@ class Session:
             self._lease.counts = self._counts() | {
                 "trials": _in_training(running),
                 "quarantined": self._quarantined,
+                "machines": self._spending.machines,
             }
 
     def _counts(self) -> dict[str, Any]:
