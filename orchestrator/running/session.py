@@ -1,5 +1,6 @@
 """The common part of runs of sweeps and searches: stopping on Ctrl-C or in time, and compaction of the store."""
 
+import os
 import signal
 import threading
 import time
