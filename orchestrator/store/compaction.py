@@ -57,26 +57,31 @@ def compact(
 ) -> CompactionReport:
     """Merge the parts of a table level by level, so that merged parts can be merged again at once.
 
-    `withdrawn` is given for the table `trials`. With `rewrite`, parts of any size are written anew that have results of
-    the same trials, or no checksum.
+    They are listed once, because a listing of a bucket with many parts takes many requests. `withdrawn` is given for
+    the table `trials`. With `rewrite`, parts of any size are written anew that have results of the same trials, or no
+    checksum.
     """
     reader.files.sweep(reader.table)
-    report = CompactionReport(leftovers=_delete_leftovers(reader))
+    present = {part.path: part for part in reader.parts()}
+    report = CompactionReport(leftovers=_delete_leftovers(reader, present))
     for level in range(LEVELS - 1):
-        parts = [part for part in reader.parts() if part.level == level and not _is_large(part, reader)]
+        parts = [part for part in present.values() if part.level == level and not _is_large(part, reader)]
         if len(parts) >= max(min_parts, 2):
             for group, data in _groups(reader, parts):
-                report += _write(reader, group, data, level + 1, withdrawn)
+                written = _write(reader, group, data, level + 1, withdrawn)
+                present[written.path] = written
+                report += CompactionReport(merged=len(group), written=1)
     for parts in _parts_to_rewrite(reader, withdrawn) if rewrite else ():
         read = [(part, contents.data) for part, contents in reader.load(parts, None) if contents is not None]
         level = 1 + max((part.level for part, _ in read), default=LEVELS)
         if level < LEVELS and (data := union([data for _, data in read])) is not None:
-            report += _write(reader, [part for part, _ in read], data, level, withdrawn)
+            _write(reader, [part for part, _ in read], data, level, withdrawn)
+            report += CompactionReport(merged=len(read), written=1)
     return report
 
 
-def _delete_leftovers(reader: TableReader) -> int:
-    present = {part.path: part for part in reader.parts()}
+def _delete_leftovers(reader: TableReader, present: dict[str, Part]) -> int:
+    """Delete the parts of which another has all rows, and take them out of `present`."""
     leftovers: dict[str, Part] = {}
     for part in present.values():
         if part.level:
@@ -91,6 +96,8 @@ def _delete_leftovers(reader: TableReader) -> int:
             if replaced and any(contents for _, contents in reader.load([part], None)):
                 leftovers |= {path: present[path] for path in replaced}
     _delete(reader, list(leftovers.values()))
+    for path in leftovers:
+        del present[path]
     return len(leftovers)
 
 
@@ -106,8 +113,8 @@ def _is_large(part: Part, reader: TableReader) -> bool:
 
 def _write(
     reader: TableReader, parts: Sequence[Part], rows: pa.Table, level: int, withdrawn: TableReader | None
-) -> CompactionReport:
-    """Write the rows of parts as one part, without duplicates, and delete these parts."""
+) -> Part:
+    """Write the rows of parts as one part, without duplicates, delete these parts, and return the new one."""
     merged = unique(reader.table, conform(reader.table, reader.schema, rows, None))
     if withdrawn is not None:
         merged, later = each_once(merged, withdrawn.read())
@@ -116,10 +123,11 @@ def _write(
             reader.files.put(new_path(SUPERSEDED, 0, data), data, kind="part")
             crash_point("superseded-written")
     data = encode(reader.table, reader.schema, merged, [part.path for part in parts])
-    reader.files.put(new_path(reader.table, level, data), data, kind="part")
+    path = new_path(reader.table, level, data)
+    reader.files.put(path, data, kind="part")
     crash_point("compacted-written")
     _delete(reader, parts)
-    return CompactionReport(merged=len(parts), written=1)
+    return Part(path, len(data))
 
 
 def _parts_to_rewrite(reader: TableReader, withdrawn: TableReader | None) -> list[list[Part]]:

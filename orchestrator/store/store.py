@@ -123,11 +123,11 @@ class Store:
             part = encode(table, schema, data)
             self._files.put(new_path(table, 0, part), part, kind="part")
 
-    def write_trial(self, row: Mapping[str, Any], curves: Sequence[Mapping[str, Any]]) -> None:
-        """Write a finished trial. Its curves are written first, so that every trial in the store has its curves."""
+    def write_trials(self, rows: Sequence[Mapping[str, Any]], curves: Sequence[Mapping[str, Any]]) -> None:
+        """Write finished trials. Their curves are written first, so that every trial in the store has its curves."""
         self.write("curves", curves)
         crash_point("curves-written")
-        self.write("trials", [row])
+        self.write("trials", rows)
         crash_point("trial-written")
 
     def read(self, table: str, columns: Sequence[str] | None = None) -> pa.Table:
@@ -167,6 +167,7 @@ class Store:
         wanted = set(trial_ids)
         trials, withdrawn, *_ = self._sources("trials", ("trial_id",))
         results = union([trials, self._readers[SUPERSEDED].read(("trial_id",))])
+        assert results is not None
         gone = set(zip(withdrawn["trial_id"].to_pylist(), withdrawn["attempt_id"].to_pylist(), strict=True))
         pairs = zip(results["trial_id"].to_pylist(), results["attempt_id"].to_pylist(), strict=True)
         found = [pair for pair in dict.fromkeys(pairs) if pair[0] in wanted and pair not in gone]
@@ -180,13 +181,20 @@ class Store:
 
         With `rewrite`, parts of any size are written anew if other parts have results of the same trials, so that plain
         readers of Parquet see each finished trial once, or if they are from before there were checksums.
-        Checkpoints that writers left half written when they died are removed.
+        Checkpoints that writers left when they died are removed: half written ones, and those of finished trials.
         """
         self._files.sweep("checkpoints")
+        self._delete_needless_checkpoints()
         readers = self._readers.values() if table is None else [self._reader(table)]
         withdrawn = {"trials": self._readers["withdrawn"]}
         reports = (compact(reader, min_parts, withdrawn.get(reader.table), rewrite) for reader in readers)
         return sum(reports, CompactionReport())
+
+    def _delete_needless_checkpoints(self) -> None:
+        """Delete the checkpoints of finished trials. A worker that dies after it wrote a result cannot do that."""
+        if left := {path.rpartition("/")[2].partition(".")[0]: path for path in self.list_files("checkpoints")}:
+            for trial_id in left.keys() & self.done():
+                self.delete(left[trial_id])
 
     def _reader(self, table: str) -> TableReader:
         return look_up_name("table", table, self._readers)

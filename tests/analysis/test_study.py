@@ -96,7 +96,7 @@ def test_sql_from_python_with_tables_of_ones_own(store):
 def trained(tmp_path_factory):
     store = Store.open(tmp_path_factory.mktemp("trained") / "runs")
     result = train(small_trial("rotation"))
-    store.write_trial(trial_row(result, {"attempt_id": "a"}), curve_rows(result, "a"))
+    store.write_trials([trial_row(result, {"attempt_id": "a"})], curve_rows(result, "a"))
     store.put_weights(result.trial.id, model_bytes(result))
     return store, result
 

@@ -58,7 +58,7 @@ def make_store(folder: Path) -> Store:
         attempt = f"attempt-{number}"
         write_attempt(store, attempt, "start", number, trial_id=trial.id)
         store.put_weights(trial.id, model_bytes(result))
-        store.write_trial(trial_row(result, {"attempt_id": attempt}), curve_rows(result, attempt))
+        store.write_trials([trial_row(result, {"attempt_id": attempt})], curve_rows(result, attempt))
         write_attempt(store, attempt, "end", number + 0.5, "finished", trial_id=trial.id)
         if number in (0, 1):
             store.discard([trial.id], "a test")

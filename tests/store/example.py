@@ -36,8 +36,8 @@ def write_example(
     result = example_result(seed, accuracy=accuracy, **settings)
     attempt_id = f"{attempt}-{seed}"
     finished = START + datetime.timedelta(minutes=minute)
-    store.write_trial(
-        trial_row(result, {"attempt_id": attempt_id, "finished_at": finished}), curve_rows(result, attempt_id)
+    store.write_trials(
+        [trial_row(result, {"attempt_id": attempt_id, "finished_at": finished})], curve_rows(result, attempt_id)
     )
     return result.trial.id
 

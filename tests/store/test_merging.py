@@ -121,7 +121,7 @@ def trained_store(folder: Path, change: Any = dict) -> Store:
         result = train(trial)
         origin = {"attempt_id": trial.id, "device": "cpu", "threads": 1, "packages": packages()}
         row = trial_row(result, origin | {"kernel": trial.model.kernel_name("cpu")})
-        store.write_trial(change(row), curve_rows(result, trial.id))
+        store.write_trials([change(row)], curve_rows(result, trial.id))
     return store
 
 
