@@ -75,7 +75,7 @@ def run(state: RunState, worker: "type[Worker] | None" = None, scheduler: TrialS
             ),
         )
         with (
-            controller_for(lambda: bool(state.queue)),
+            controller_for(lambda: state.more_to_come),
             losses_as_actor_errors(),
             no_state_of_trials(),
             remembered_trainables(),
