@@ -8,9 +8,9 @@ Live objects are kept in `RUNS` and looked up by the driver's id, because Tune p
 
 import logging
 import os
-import shutil
-import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +19,9 @@ from ray.tune.experiment import Trial as TuneTrial
 from ray.tune.schedulers import TrialScheduler
 from ray.tune.search.search_algorithm import SearchAlgorithm
 
+from orch.core.scratch import scratch_folder
 from orch.running.failures import TrialError
+from orch.running.local_ray import own_folder
 from orch.running.quarantine import quarantines
 from orch.running.ray_compat import (
     controller_for,
@@ -32,6 +34,7 @@ from orch.running.ray_compat import (
     this_place,
 )
 from orch.running.run_state import RunState
+from orch.running.store_address import handed_out, location_at
 from orch.running.worker import UnitRequest, UnitRun, read_driver
 
 REPORT_SECONDS = 2.0
@@ -56,16 +59,14 @@ def run(state: RunState, worker: "type[Worker] | None" = None, scheduler: TrialS
         os.environ[name] = value
     for name in ("ray", "ray.tune", "ray.train", "ray.data"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    RUNS[run_id] = state
     resources = {"cpu": 1.0} | ({"gpu": machines.gpus_per_trial} if machines.device == "cuda" else {})
-    scratch = tempfile.mkdtemp(prefix="orch-tune-")
-    try:
+    with scratch_folder("tune", own_folder()) as scratch, _in_runs(state):
         tuner = tune.Tuner(
             tune.with_resources(worker or Worker, resources),
             tune_config=tune.TuneConfig(search_alg=_Queue(run_id), scheduler=scheduler, reuse_actors=True),
             run_config=tune.RunConfig(
                 name="sweep",
-                storage_path=scratch,
+                storage_path=str(scratch),
                 verbose=0,
                 progress_reporter=_NoReports(),
                 callbacks=[_Watch(run_id)],
@@ -83,11 +84,19 @@ def run(state: RunState, worker: "type[Worker] | None" = None, scheduler: TrialS
         ):
             tuner.fit()
         state.settle(wait=True)
-    finally:
-        del RUNS[run_id]
-        shutil.rmtree(scratch, ignore_errors=True)
     if state.error is not None:
         raise state.error
+
+
+@contextmanager
+def _in_runs(state: RunState) -> Iterator[None]:
+    """Let Tune's callbacks find the run, and its workers the store."""
+    RUNS[state.driver_id] = state
+    try:
+        with handed_out(state.store_address, state.store.uri):
+            yield
+    finally:
+        del RUNS[state.driver_id]
 
 
 class _Queue(SearchAlgorithm):
@@ -201,6 +210,7 @@ class Worker(tune.Trainable):
         # Not in setup: an exception in a step is reported with its traceback, one in setup as a lost actor.
         try:
             if self._unit_run is None:
+                self._request = self._request | {"store": location_at(self._request["store"])}
                 self._refuses = self._refuses or quarantines(read_driver(self._request), self._place)
                 if self._refuses:
                     time.sleep(REPORT_SECONDS)  # while this worker waits here, Ray gives its place to no other

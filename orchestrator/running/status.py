@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from orch.running.progress import time_left
 from orch.running.quarantine import read_published
 from orch.running.running_trial import RunningTrial
+from orch.running.spending import Spent, read_spending
 from orch.store import Store
 from orch.store.attempts import Event
 from orch.store.drivers import DriverRecord, live_drivers
@@ -74,6 +75,8 @@ class StoreStatus:
     seconds_left: float | None
     quarantined: tuple[str, ...] = ()
     """The places that live drivers keep in quarantine, each with what fails there."""
+    spent: Spent = field(default_factory=Spent, compare=False)
+    """What the runs have cost, and what everything will. Dollars alone do not make another status."""
     seconds_last_hour: float = field(default=0.0, compare=False)
     """Seconds from the first trial of the last hour to now. Time alone does not make another status."""
 
@@ -149,6 +152,7 @@ def read_status(store: Store) -> StoreStatus:
         finished_last_hour=finished,
         seconds_last_hour=elapsed,
         seconds_left=seconds_left,
+        spent=read_spending(store, alive, seconds_left),
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 from orch.store import SCHEMAS, CompactionReport, Store, StoreWarning, compaction
 from orch.store.local_files import ABANDONED_SECONDS, LocalFiles
 from tests.store.damage import flip_a_byte_of_the_data
-from tests.store.example import START, everything, ids, parts, write_example
+from tests.store.example import START, everything, ids, parts, saved, write_example
 
 
 def fill(store, seeds):
@@ -154,3 +154,15 @@ def test_a_single_part_is_never_rewritten(tmp_path, min_parts):
     store = Store.open(tmp_path)
     write_example(store)
     assert store.compact(min_parts=min_parts) == CompactionReport()
+
+
+def test_compaction_deletes_the_checkpoints_of_finished_trials_only(tmp_path):
+    store = Store.open(tmp_path)
+    finished, withdrawn, unfinished = write_example(store, seed=1), write_example(store, seed=2), ids([3]).pop()
+    store.discard([withdrawn], "wrong")
+    for trial_id in (finished, withdrawn, unfinished):
+        store.put_checkpoint(trial_id, saved(b"weights"))
+    store.compact()
+    assert store.get_checkpoint(finished) is None
+    assert store.get_checkpoint(withdrawn) is not None
+    assert store.get_checkpoint(unfinished) is not None
