@@ -76,7 +76,7 @@ def run(state: RunState, worker: "type[Worker] | None" = None, scheduler: TrialS
             ),
         )
         with (
-            controller_for(lambda: bool(state.queue)),
+            controller_for(lambda: state.more_to_come),
             losses_as_actor_errors(),
             no_state_of_trials(),
             remembered_trainables(),
@@ -115,6 +115,7 @@ class _Queue(SearchAlgorithm):
 
     def next_trial(self) -> TuneTrial | None:
         state = RUNS[self._run_id]
+        state.settle()  # if nothing runs, Tune waits here for the next unit, which may be one that was lost
         # Units beyond the number of workers would wait for placement groups that they never use. On a cluster that may
         # grow beyond what is known, waiting units are what makes it grow.
         full = not state.machines.may_grow and state.num_taken_slots >= state.machines.slots

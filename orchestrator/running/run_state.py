@@ -76,6 +76,11 @@ class RunState:
         self.listener.arrange(self.queue)
         return not self.queue
 
+    @property
+    def more_to_come(self) -> bool:
+        """Whether a worker that is free may be given another unit. Asked after every event, so it must be fast."""
+        return bool(self.queue)
+
     def next_unit(self) -> Unit | None:
         """Take the next unit that this driver may start from the queue; None if there is none for now."""
         self.listener.arrange(self.queue)

@@ -163,6 +163,10 @@ class PointsRun(RunState):
     def exhausted(self) -> bool:
         return not self.queue and self.listener.nothing_left()
 
+    @property
+    def more_to_come(self) -> bool:
+        return not self.exhausted
+
     def next_unit(self) -> Unit | None:
         try:
             return self.queue.popleft() if self.queue else self.listener.next_point()
