@@ -67,13 +67,20 @@ def worker_options(command: Command) -> Command:
 
 
 def run_options(command: Command) -> Command:
-    """Add the options of commands that run sweeps."""
+    """Add the options of commands that run sweeps here, or on the cluster of a launcher file."""
     return _with(
-        worker_options(command),
+        sweep_options(command),
         on_option,
         click.option("--detach", is_flag=True, help="With --on: return as soon as trials are running."),
         click.option("--yes", is_flag=True, help="Do not ask before starting more than a day of work."),
         click.option("--join", is_flag=True, help="Share the work with a driver that is already on this store."),
+    )
+
+
+def sweep_options(command: Command) -> Command:
+    """Add the options that say how the trials of sweeps are run, wherever that is."""
+    return _with(
+        worker_options(command),
         click.option(
             "--pack", type=int, help="Most trials to train in one program; 1 trains each alone.  [the fastest number]"
         ),

@@ -23,13 +23,16 @@ it runs in a container, writes within the time."""
 class Lease:
     """This driver's file in the store. A thread renews it; it is deleted when the driver exits normally."""
 
-    def __init__(self, store: Store, sweeps: str):
-        self._store, self._sweeps = store, sweeps
+    def __init__(self, store: Store, sweeps: str, expects_others: bool = False):
+        """With `expects_others`, claims are published at once from the start: others may begin at the same moment."""
+        self._store, self._sweeps, self._expects_others = store, sweeps, expects_others
         self.driver_id = uuid.uuid4().hex[:12]
         self._started_at = datetime.now(UTC).isoformat(timespec="seconds")
         self.began = 0.0
         self._claims: set[str] = set()
         self._others: frozenset[str] = frozenset()
+        self._elders: frozenset[str] = frozenset()
+        """What drivers have claimed that took their lease before this one."""
         self._num_others = 0
         self._lock = threading.Lock()
         self._exiting = threading.Event()
@@ -55,17 +58,21 @@ class Lease:
 
     def claim(self, trial_ids: list[str]) -> bool:
         """Claim these trials, unless another live driver has one of them. Return whether they were claimed."""
-        shared = self.shared
-        if shared:
+        published = self.shared or self._expects_others
+        if published:
             self._read_others()
         with self._lock:
             if not self._others.isdisjoint(trial_ids):
                 return False
             self._claims.update(trial_ids)
-        if shared:
-            # Trials may be shorter than a heartbeat, so the claim is published at once. A driver that reads before
-            # that may claim the same trial; then the first of the two results counts.
+        if published:
+            # Trials may be shorter than a heartbeat, so the claim is published at once. Another driver may have claimed
+            # the same trials since the others were read: then the older of the two keeps them.
             self._write()
+            self._read_others()
+            if not self._elders.isdisjoint(trial_ids):
+                self.release(trial_ids)
+                return False
         return True
 
     def release(self, trial_ids: list[str]) -> None:
@@ -102,17 +109,20 @@ class Lease:
     def _read_others(self) -> None:
         """Read what other drivers have claimed, and delete the files that drivers left behind when they were killed."""
         claimed: set[str] = set()
+        by_elders: set[str] = set()
         num_others = 0
         for other in read_drivers(self._store):
             if other.driver_id == self.driver_id:
                 continue
             if other.alive:
                 claimed |= other.claims
+                if (other.began, other.driver_id) < (self.began, self.driver_id):
+                    by_elders |= other.claims
                 num_others += 1
             elif time.time() - other.beat > (
                 _MISSED_BEATS * BEAT_SECONDS if other.ended_here else 10 * DEAD_AFTER_SECONDS
             ):
                 self._store.delete(f"drivers/{other.driver_id}.json")
         with self._lock:
-            self._others = frozenset(claimed)
+            self._others, self._elders = frozenset(claimed), frozenset(by_elders)
             self._num_others = num_others

@@ -101,7 +101,7 @@ def run_sweeps(
         store.verify()
         names = "; ".join(request.description for request in requests)
         with (
-            Lease(store, names) as lease,
+            Lease(store, names, expects_others=options.join) as lease,
             _Session(requests, plans, todo, store, machines, lease, options, decider) as session,
         ):
             if not options.join:  # Ray takes seconds to start, in which another driver may have started too
@@ -217,8 +217,9 @@ class _Session(Session):
                 self._start_display(todo)
                 self.log.event("sweep started", trials=len(todo), machines=self._machines.description)
                 options, units = self._options, self._order.units(todo)
-                if self._lease.shared:
-                    units.reverse()  # the other driver began at the front
+                if self._lease.shared and units:  # drivers that begin at different places seldom want the same trials
+                    first = int(self._lease.driver_id, 16) % len(units)
+                    units = units[first:] + units[:first]
                 if units:
                     with self._display or nullcontext():
                         driver.run(

@@ -7,6 +7,7 @@ before its checkpoint is deleted, and the thread is at rest before an attempt en
 
 import dataclasses
 import importlib
+import math
 import os
 import time
 from collections.abc import Sequence
@@ -168,17 +169,20 @@ class UnitRun:
         until = time.monotonic() + seconds
         finished = []
         while not self.done and time.monotonic() < until:
-            finished += self.advance()
+            finished += self.advance(until)
         self._log.flush()
         running = [each.to_dict() for each in self.running_trials]
         return {"finished": finished, "done": self.done, "step": self.step, "running": running}
 
-    def advance(self) -> list[dict[str, Any]]:
-        """Train to the next validation, and return the summaries of trials that have finished."""
+    def advance(self, until: float = math.inf) -> list[dict[str, Any]]:
+        """Train to the next validation or to a time on the clock, and return the summaries of finished trials.
+
+        A worker that must stop has only seconds, and the next validation of a large pack may be minutes away.
+        """
         try:
             if self._training.finished:
                 self._training = self._open_training()
-            self._training.advance()
+            self._training.advance(lambda step: time.monotonic() >= until)
             self._log_warnings()
             finished = self._write_results()
             self._checkpoint_if_due()

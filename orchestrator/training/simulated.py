@@ -22,7 +22,7 @@ class Simulated:
     def finished(self) -> bool:
         return len(self.results) == len(self.trials)
 
-    def advance(self) -> None:
+    def advance(self, on_step: Any = None) -> None:
         self.step = 1
         point = CurvePoint(step=1, train_loss=0.0, validation_loss=0.0, validation_accuracy=0.0, seconds=0.0)
         for trial in self.trials:
