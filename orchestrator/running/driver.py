@@ -18,9 +18,18 @@ from ray.tune.experiment import Trial as TuneTrial
 from ray.tune.schedulers import TrialScheduler
 from ray.tune.search.search_algorithm import SearchAlgorithm
 
-from orch.running.ray_compat import create_tune_trial, losses_as_actor_errors, no_ray_on_stdout, patient_stops
+from orch.running.failures import Failure, TrialError
+from orch.running.ray_compat import (
+    create_tune_trial,
+    drain_this_node,
+    losses_as_actor_errors,
+    no_ray_on_stdout,
+    patient_stops,
+)
+from orch.running.reclaim import reclaim_notice
 from orch.running.run_state import RunState
 from orch.running.worker import UnitRequest, UnitRun, check_shared
+from orch.store import Outcome
 
 REPORT_SECONDS = 2.0
 """A worker reports about this often. Tune's controller handles one report at a time, so reports are expensive."""
@@ -174,8 +183,23 @@ class Worker(tune.Trainable):
         # Not in setup: an exception in a step is reported with its traceback, one in setup as a lost actor.
         if self._unit_run is None:
             check_shared(self._request)
+            self._leave_reclaimed()
             self._unit_run = self.open(self._request)
-        return self._unit_run.run_for(REPORT_SECONDS)
+        report = self._unit_run.run_for(REPORT_SECONDS)
+        if not report["done"]:
+            self._leave_reclaimed()
+        return report
+
+    def _leave_reclaimed(self) -> None:
+        """Leave the unit to another machine if this one is about to be gone, and let Ray start nothing more here."""
+        notice = reclaim_notice() if self._request["on_cluster"] else None
+        if notice is None:
+            return
+        if not drain_this_node(notice):
+            time.sleep(REPORT_SECONDS)  # another unit may come: it is not to come at once and often
+        if self._unit_run is not None:
+            self._unit_run.stop()
+        raise TrialError(Failure(Outcome.LOST, "reclaimed machine", notice, blameless=True, written=True))
 
     def open(self, request: UnitRequest) -> UnitRun:
         """Start an attempt at a unit."""

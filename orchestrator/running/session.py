@@ -15,6 +15,7 @@ from orch.running.display import Display
 from orch.running.driver_log import StoreLog, open_driver_log
 from orch.running.lease import Lease
 from orch.running.options import RunOptions
+from orch.running.reclaim import reclaim_notice
 from orch.running.units import Unit
 from orch.store import Store
 from orch.store.drivers import live_drivers
@@ -126,6 +127,8 @@ class Session:
         """Stop the run when its time is up, write the log, show the progress, and hand it to the lease to publish."""
         if self._deadline is not None and time.monotonic() > self._deadline and not self._stopped:
             self._stopped = "time is up"
+        if self._machines.address is None and not self._stopped and (notice := reclaim_notice()):
+            self._stopped = notice
         self.log.flush()
         if self._display is not None:
             self._display.show()

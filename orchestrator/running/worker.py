@@ -48,6 +48,8 @@ class UnitRequest(TypedDict):
     """The id of the attempt at each trial, chosen by the driver, which ends the attempts of a lost worker."""
     store: str
     driver_id: str
+    on_cluster: bool
+    """Whether a unit leaves a machine that is about to be reclaimed. On a single machine the driver stops the run."""
     device: str
     threads: int
     checkpoint_seconds: float

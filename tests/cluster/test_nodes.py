@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import ray
 from ray.cluster_utils import Cluster
 
+from tests.cluster.metadata import metadata_server
 from tests.engine.bucket import s3_bucket
 from tests.engine.conftest import ROOT, Sweeps, wait_for
 
@@ -81,6 +83,31 @@ def test_on_a_bucket_with_a_worker_and_then_the_driver_killed(cluster, sweeps, m
         process.wait()
         sweeps.run("resume", faults=SLOW, RAY_ADDRESS=cluster.address)
         finished_once(sweeps)
+
+
+def test_a_machine_that_is_reclaimed_hands_its_trials_over_and_starts_no_more(cluster, sweeps, monkeypatch):
+    with metadata_server() as metadata:
+        monkeypatch.setenv("ORCH_CLOUD", "aws")
+        monkeypatch.setenv("ORCH_METADATA", metadata.address)
+        reclaimed = cluster.add_node(num_cpus=2, num_gpus=2)
+        monkeypatch.setenv("ORCH_CLOUD", "none")
+        once = ("--checkpoint-seconds", "3600")  # what is resumed comes from the checkpoint that the notice caused
+        process = sweeps.start(*SWEEP, *once, faults=SLOW, RAY_ADDRESS=cluster.address)
+        wait_for(lambda: sweeps.attempts("start"))
+        metadata.reclaimed = True
+        wait_for(lambda: any(row["outcome"] == "interrupted" for row in sweeps.attempts("end")))
+        cluster.add_node(num_cpus=2, num_gpus=2)
+        _, errors = process.communicate(timeout=600)
+    assert process.returncode == 0, errors
+    finished_once(sweeps)
+    outcomes = {row["outcome"] for row in sweeps.attempts("end")}
+    assert outcomes == {"finished", "interrupted"}, "nothing was lost, and no trial is to blame"
+    ray.init(address=cluster.address)
+    try:
+        alive = {node["NodeID"]: node["Alive"] for node in ray.nodes()}
+        assert not alive[reclaimed.node_id], "Ray lets a node go that is drained, as soon as nothing runs there"
+    finally:
+        ray.shutdown()
 
 
 def test_gpus_that_no_machine_has_are_refused_at_once(cluster, sweeps):

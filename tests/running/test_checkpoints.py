@@ -36,6 +36,7 @@ def request_for(store, trials=TRIALS, checkpoint_seconds=0.0, training=DEFAULT_T
         attempts={trial.id: f"attempt {trial.id}" for trial in trials},
         store=store.uri,
         driver_id="driver",
+        on_cluster=False,
         device="cpu",
         threads=1,
         checkpoint_seconds=checkpoint_seconds,
