@@ -17,6 +17,9 @@ REMEDIES = {
     "worker_ips": "put the addresses of the other machines",
     "ssh_user": "put the name that you log in with",
     "ssh_private_key": "put the key that opens the machines",
+    "image": "put the registry that you push the image to; the comment at the top of cluster/Dockerfile builds it",
+    "serviceAccountName": "put a service account that lets the pods reach the store",
+    "env": "put a place that every pod can reach, such as s3://bucket/runs",
     "partition": "put the name of a partition with GPUs; sinfo lists them",
 }
 

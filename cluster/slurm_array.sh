@@ -16,7 +16,7 @@ stop() {
   told=yes
   echo "task $task is about to end: every running trial is checkpointed, and the task returns to the queue"
   kill -TERM "$driver"
-  (sleep 100 && requeue) & # before the time is up, even if the driver is not done
+  (sleep 100 && kill -0 "$driver" && requeue) 2> /dev/null & # before the time is up, even if the driver is not done
 }
 task=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID told=
 "${orch[@]}" --join --yes --cpus "${SLURM_CPUS_PER_TASK:-1}" &

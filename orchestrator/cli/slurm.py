@@ -10,7 +10,7 @@ from orch.cli._options import sweep_scale_options, where_option, writable_store_
 from orch.cli._run import check_options, sweep_options
 from orch.cli._sweeps import say_note, sweeps_argument
 from orch.core.counted import counted
-from orch.core.errors import InvalidSettings
+from orch.core.errors import InvalidSettings, OrchError
 from orch.sweeps.protocols import options_of
 
 OF_SBATCH = ("gpus", "time", "partition", "account", "extra")
@@ -84,6 +84,8 @@ def slurm(
     say_note(named)
     request = Request.of(named, where)
     plan = request.plan(opened, make_probe(say))
+    if not plan.trials:
+        raise OrchError(f"no trial matches {request.description}: change --where; orch plan shows all trials")
     left = sum(planned.left for planned in plan.trials)
     if not left:
         click.echo("nothing can start yet" if plan.num_waiting else "nothing to do: every trial has its result")

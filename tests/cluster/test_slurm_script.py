@@ -17,16 +17,16 @@ PLACE = "/home/ada/runs"  # is not made: the script is only shown
 
 def test_the_script_asks_for_what_was_given_and_passes_the_rest_to_orch_sweep():
     asked = ("--gpus", "a100:4", "--gpus-per-trial", "0.5", "--time", "2-00", "--partition", "gpu", "--account", "me")
-    more = ("--tasks", "3", "--sbatch=--mem=32G", "--pack", "4", "--where", "model=rotation,factored")
+    more = ("--tasks", "3", "--sbatch=--mem=32G", "--pack", "4", "--where", "model=block_diagonal")
     script = orch("slurm", *SWEEP, *asked, *more, "--store", PLACE, "--dry-run").stdout
     directives = [line.removeprefix("#SBATCH ") for line in script.splitlines() if line.startswith("#SBATCH")]
     wanted = {"--array=1-3", "--gpus-per-node=a100:4", "--cpus-per-task=8", "--time=2-00", "--partition=gpu"}
     assert wanted | {"--account=me", "--mem=32G", "--requeue", "--signal=B:TERM@120"} <= set(directives)
     (command,) = [line for line in script.splitlines() if line.startswith("orch=(")]
     words = shlex.split(command.removeprefix("orch=(").removesuffix(")"))
-    sweep = ["sweep", "frozen-parity", "--scale", "smoke", "--where", "model=rotation,factored"]
+    sweep = ["sweep", "frozen-parity", "--scale", "smoke", "--where", "model=block_diagonal"]
     assert words[:3] == [sys.executable, "-m", "orch"]
-    assert words[3:] == [*sweep, "--gpus-per-trial", "0.5", "--pack", "4", "--store", PLACE]
+    assert words[3:] == [*sweep, "--pack", "4", "--gpus-per-trial", "0.5", "--store", PLACE]
     assert subprocess.run(["bash", "-n"], input=script, text=True, check=False).returncode == 0
 
 
@@ -47,6 +47,7 @@ def test_an_array_has_no_more_tasks_than_trials():
         ("--sbatch=--array=1-2", "--sbatch --array=1-2 is decided by orch slurm"),
         ("--device cuda", "--device cuda needs GPUs"),
         ("--store /tmp/runs", "is a different folder on every node"),
+        ("--where model=lstm", "no trial matches frozen-parity at smoke scale where model=lstm"),
     ],
 )
 def test_what_slurm_could_not_do_is_refused_before_anything_is_submitted(options, said):
