@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from orch.core.errors import InvalidSettings, OrchError
+from orch.planning.gpu_share import MOST_SHARING
+from orch.running.options import AUTO
 from orch.store import scrub
 
 BODY = Path(__file__).with_name("slurm_array.sh")
@@ -31,7 +33,7 @@ class SlurmArray:
     tasks: int
     cpus: int | None = None
     """CPU cores of each task; None means one for each trial that its GPUs hold."""
-    gpus_per_trial: float = 1.0
+    gpus_per_trial: float | str = 1.0
     gpus: str | None = None
     """GPUs of each task: a number, or a type and a number such as a100:4."""
     time: str | None = None
@@ -46,7 +48,8 @@ class SlurmArray:
 
     @property
     def num_cpus(self) -> int:
-        return self.cpus or max(1, int(self.num_gpus / self.gpus_per_trial))
+        each = 1 / MOST_SHARING if self.gpus_per_trial == AUTO else float(self.gpus_per_trial)
+        return self.cpus or max(1, int(self.num_gpus / each))
 
     @property
     def options(self) -> list[str]:

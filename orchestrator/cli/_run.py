@@ -12,7 +12,7 @@ from orch.cli._options import Command, on_option
 from orch.cli._tables import print_rows
 from orch.core.counted import counted
 from orch.core.errors import InvalidSettings
-from orch.running.options import RunOptions
+from orch.running.options import AUTO, RunOptions
 from orch.running.progress import duration
 
 if TYPE_CHECKING:
@@ -22,6 +22,20 @@ if TYPE_CHECKING:
 MOST_ROWS = 40
 """Runs end with a table of their results if it has at most this many rows."""
 DEFAULTS = RunOptions()
+
+
+class NumberOrAuto(click.ParamType):
+    """A number, or the word auto."""
+
+    name = "number|auto"
+
+    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> float | str:
+        if value == AUTO:
+            return AUTO
+        try:
+            return float(value)
+        except ValueError:
+            self.fail(f"{value!r} is neither a number nor auto", parameter, context)
 
 
 def worker_options(command: Command) -> Command:
@@ -57,9 +71,11 @@ def worker_options(command: Command) -> Command:
         ),
         click.option(
             "--gpus-per-trial",
+            type=NumberOrAuto(),
             default=DEFAULTS.gpus_per_trial,
             show_default=True,
-            help="GPUs for each pack of trials; with 0.25, four packs share a GPU.",
+            help="GPUs for each pack of trials; with 0.25, four packs share a GPU, and with auto as many as its memory"
+            " holds.",
         ),
         click.option("--verbose", is_flag=True, help="Print the driver's log."),
         click.option("--quiet", is_flag=True, help="Print only the summary."),
@@ -119,7 +135,7 @@ def check_options(given: dict[str, Any]) -> None:
     problems = [
         f"--{name.replace('_', '-')} {given[name]} is not enough: use more than 0"
         for name in ("max_hours", "cpus", "checkpoint_seconds", "hang_seconds", "gpus_per_trial", "pack")
-        if given.get(name) is not None and given[name] <= 0
+        if isinstance(given.get(name), (int, float)) and given[name] <= 0
     ]
     if given["weights_mb"] < 0:
         problems.append(f"--weights-mb {given['weights_mb']} is negative: use 0 to store no weights")

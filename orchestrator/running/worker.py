@@ -19,6 +19,7 @@ from orch.running import provenance
 from orch.running.checkpoint_writer import CheckpointWriter
 from orch.running.driver_log import worker_log
 from orch.running.failures import Failure, TrialError, describe
+from orch.running.gpu_use import GpuUse
 from orch.running.options import DEFAULT_TRAINING
 from orch.running.running_trial import RunningTrial, published_curve
 from orch.store import Outcome, Store, curve_rows, trial_row
@@ -111,6 +112,7 @@ class UnitRun:
         self._first_steps: dict[str, int] = {}
         self._waiting_groups: list[tuple[list[Trial], list[Snapshot | None]]] = []
         provenance.reset_peak_memory()
+        self._gpu_use = GpuUse(device)
         for attempt in self._attempts.values():
             self._store.write("attempts", [attempt.start_row()])
         self._log = worker_log(self._store)
@@ -266,6 +268,7 @@ class UnitRun:
             "git_commit": request["git_commit"],
             "git_dirty": request["git_dirty"],
             "peak_memory_mb": provenance.peak_memory_mb(),
+            **self._gpu_use.columns(),
             "started_at": self._started,
             "finished_at": datetime.now(UTC),
             "wall_seconds": wall,
