@@ -94,8 +94,8 @@ def test_a_machine_that_is_about_to_be_gone_stops_its_own_driver(sweeps):
     assert process.returncode == 3, errors
     assert f"stopped: this machine is about to be gone: {notice} says so; " in output
     outcomes = {row["outcome"] for row in sweeps.attempts("end")}
-    assert "interrupted" in outcomes
     assert outcomes <= {"finished", "interrupted"}, "no trial failed"
+    assert len(sweeps.store.done()) < len(planned_ids(sweeps))
 
 
 def test_two_drivers_that_join_share_the_work(sweeps):
