@@ -24,7 +24,7 @@ MOST_ROWS = 40
 DEFAULTS = RunOptions()
 
 
-class NumberOrAuto(click.ParamType):
+class NumberOrAuto(click.ParamType[float | str, Any]):
     """A number, or the word auto."""
 
     name = "number|auto"

@@ -95,10 +95,11 @@ def drain_this_node(reason: str) -> bool:
 
     `ray drain-node` does the same. The call wants a time by which the machine will be gone, or 0 if that is unknown.
     """
-    client = ray._private.worker.global_worker.gcs_client
+    worker: Any = ray._private.worker.global_worker
     node = ray.get_runtime_context().get_node_id()
+    preemption = autoscaler_pb2.DrainNodeReason.Value("DRAIN_NODE_REASON_PREEMPTION")
     try:
-        accepted, _ = client.drain_node(node, autoscaler_pb2.DRAIN_NODE_REASON_PREEMPTION, reason, 0)
+        accepted, _ = worker.gcs_client.drain_node(node, preemption, reason, 0)
     except Exception:  # the head may be gone, too
         return False
     return bool(accepted)

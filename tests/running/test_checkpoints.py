@@ -48,6 +48,16 @@ def request_for(store, trials=TRIALS, checkpoint_seconds=0.0, training=DEFAULT_T
     )
 
 
+def test_a_unit_stops_between_two_validations_and_goes_on_where_it_was(store):
+    run = UnitRun(request_for(store, checkpoint_seconds=60))
+    assert run.advance(until=0.0) == []
+    assert run.step == 1
+    run.stop()
+    resumed = UnitRun(request_for(store))
+    assert resumed.step == 1
+    resumed.stop()
+
+
 class SlowStore:
     """Holds up the writing of checkpoints until it is opened."""
 
@@ -207,7 +217,7 @@ def test_a_training_that_fails_leaves_no_thread_that_writes_later(store, slow, m
     run = UnitRun(request_for(store))
     run.advance()
     wait_for(lambda: slow.begun)
-    monkeypatch.setattr(run._training, "advance", lambda: 1 / 0)
+    monkeypatch.setattr(run._training, "advance", lambda on_step: 1 / 0)
     raised = []
 
     def fail():

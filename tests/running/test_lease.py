@@ -69,6 +69,28 @@ def test_what_another_live_driver_has_claimed_is_not_taken(store):
         assert lease.claim(["t1"])
 
 
+def test_a_driver_that_expects_others_publishes_its_claims_before_it_has_seen_one(store):
+    with Lease(store, "main", expects_others=True) as lease:
+        assert lease.claim(["t1"])
+        assert [driver.claims for driver in read_drivers(store)] == [{"t1"}]
+
+
+@pytest.mark.parametrize(("age", "kept"), [(1.0, False), (-1.0, True)], ids=["an older one", "a younger one"])
+def test_of_two_drivers_that_claim_a_trial_at_the_same_moment_the_older_keeps_it(age, kept, store, monkeypatch):
+    with Lease(store, "main", expects_others=True) as lease:
+        write = lease._write
+
+        def write_after_another_has_claimed():
+            file_of(store, host="elsewhere", pid=1, began=lease.began - age)
+            write()
+
+        monkeypatch.setattr(lease, "_write", write_after_another_has_claimed)
+        assert lease.claim(["t1"]) == kept
+        monkeypatch.undo()
+        file_of(store, host="elsewhere", pid=1, claims=[])
+        assert lease.claim(["t1"])
+
+
 def test_the_next_driver_deletes_what_a_killed_one_left_behind(store):
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()

@@ -67,4 +67,4 @@ def test_ray_still_takes_the_request_to_drain_a_machine():
 
     asks = inspect.getsource(scripts.drain_node.callback)
     assert "gcs_client.drain_node(\n        node_id,\n" in asks
-    assert autoscaler_pb2.DRAIN_NODE_REASON_PREEMPTION
+    assert autoscaler_pb2.DrainNodeReason.Value("DRAIN_NODE_REASON_PREEMPTION")
