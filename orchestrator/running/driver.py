@@ -195,10 +195,10 @@ class Worker(tune.Trainable):
         notice = reclaim_notice() if self._request["on_cluster"] else None
         if notice is None:
             return
-        if not drain_this_node(notice):
-            time.sleep(REPORT_SECONDS)  # another unit may come: it is not to come at once and often
         if self._unit_run is not None:
             self._unit_run.stop()
+        if not drain_this_node(notice):
+            time.sleep(REPORT_SECONDS)  # another unit may come: it is not to come at once and often
         raise TrialError(Failure(Outcome.LOST, "reclaimed machine", notice, blameless=True, written=True))
 
     def open(self, request: UnitRequest) -> UnitRun:

@@ -96,8 +96,9 @@ def drain_this_node(reason: str) -> bool:
     `ray drain-node` does the same. The call wants a time by which the machine will be gone, or 0 if that is unknown.
     """
     worker: Any = ray._private.worker.global_worker
+    reasons: Any = autoscaler_pb2  # generated, without types
     node = ray.get_runtime_context().get_node_id()
-    preemption = autoscaler_pb2.DrainNodeReason.Value("DRAIN_NODE_REASON_PREEMPTION")
+    preemption = reasons.DrainNodeReason.Value("DRAIN_NODE_REASON_PREEMPTION")
     try:
         accepted, _ = worker.gcs_client.drain_node(node, preemption, reason, 0)
     except Exception:  # the head may be gone, too
