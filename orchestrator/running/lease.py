@@ -15,6 +15,8 @@ from orch.store import Store
 from orch.store.drivers import DEAD_AFTER_SECONDS, process_state, read_drivers
 
 BEAT_SECONDS = 5.0
+FRESH_SECONDS = 1.0
+"""Time for which a claim of another driver is believed without reading its file again."""
 _MISSED_BEATS = 3
 """Heartbeats that a driver on this machine has missed before its file is deleted: one that only looks dead, because
 it runs in a container, writes within the time."""
@@ -33,6 +35,7 @@ class Lease:
         self._others: frozenset[str] = frozenset()
         self._elders: frozenset[str] = frozenset()
         """What drivers have claimed that took their lease before this one."""
+        self._read_at = -FRESH_SECONDS
         self._num_others = 0
         self._lock = threading.Lock()
         self._exiting = threading.Event()
@@ -60,6 +63,9 @@ class Lease:
         """Claim these trials, unless another live driver has one of them. Return whether they were claimed."""
         published = self.shared or self._expects_others
         if published:
+            # Every unit that waits for others asks again and again, and each time reads a file of every driver.
+            if time.monotonic() - self._read_at < FRESH_SECONDS and not self._others.isdisjoint(trial_ids):
+                return False
             self._read_others()
         with self._lock:
             if not self._others.isdisjoint(trial_ids):
@@ -125,4 +131,5 @@ class Lease:
                 self._store.delete(f"drivers/{other.driver_id}.json")
         with self._lock:
             self._others, self._elders = frozenset(claimed), frozenset(by_elders)
+            self._read_at = time.monotonic()
             self._num_others = num_others

@@ -89,11 +89,13 @@ def test_a_machine_that_is_reclaimed_hands_its_trials_over_and_starts_no_more(cl
     with metadata_server() as metadata:
         monkeypatch.setenv("ORCH_CLOUD", "aws")
         monkeypatch.setenv("ORCH_METADATA", metadata.address)
+        monkeypatch.setenv("ORCH_FAULTS", json.dumps([["slow 15", {}]]))  # the notice comes before a trial is finished
         reclaimed = cluster.add_node(num_cpus=2, num_gpus=2)
         monkeypatch.setenv("ORCH_CLOUD", "none")
+        monkeypatch.setenv("ORCH_FAULTS", json.dumps(SLOW))
         once = ("--checkpoint-seconds", "3600")  # what is resumed comes from the checkpoint that the notice caused
         process = sweeps.start(*SWEEP, *once, faults=SLOW, RAY_ADDRESS=cluster.address)
-        wait_for(lambda: sweeps.attempts("start"))
+        wait_for(lambda: metadata.num_asked)
         metadata.reclaimed = True
         wait_for(lambda: any(row["outcome"] == "interrupted" for row in sweeps.attempts("end")))
         cluster.add_node(num_cpus=2, num_gpus=2)

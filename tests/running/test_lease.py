@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from orch.running import lease as lease_module
 from orch.running.lease import Lease
 from orch.running.session import StoreHeld, check_holders
 from orch.store import Store
@@ -58,7 +59,8 @@ def test_a_driver_elsewhere_is_dead_without_a_heartbeat(store):
     assert not read_drivers(store)[0].alive
 
 
-def test_what_another_live_driver_has_claimed_is_not_taken(store):
+def test_what_another_live_driver_has_claimed_is_not_taken(store, monkeypatch):
+    monkeypatch.setattr(lease_module, "FRESH_SECONDS", 0.0)
     file_of(store, host="elsewhere", pid=1)
     with Lease(store, "main") as lease:
         assert lease.shared
@@ -87,8 +89,17 @@ def test_of_two_drivers_that_claim_a_trial_at_the_same_moment_the_older_keeps_it
         monkeypatch.setattr(lease, "_write", write_after_another_has_claimed)
         assert lease.claim(["t1"]) == kept
         monkeypatch.undo()
+        monkeypatch.setattr(lease_module, "FRESH_SECONDS", 0.0)
         file_of(store, host="elsewhere", pid=1, claims=[])
         assert lease.claim(["t1"])
+
+
+def test_a_unit_that_another_driver_trains_is_not_asked_for_over_and_over(store, monkeypatch):
+    file_of(store, host="elsewhere", pid=1)
+    with Lease(store, "main") as lease:
+        monkeypatch.setattr(lease, "_read_others", lambda: pytest.fail("the files were read again"))
+        monkeypatch.setattr(lease_module, "FRESH_SECONDS", 3600.0)
+        assert not lease.claim(["t1"])
 
 
 def test_the_next_driver_deletes_what_a_killed_one_left_behind(store):
