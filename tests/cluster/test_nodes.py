@@ -3,11 +3,12 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import ray
 from ray.cluster_utils import Cluster
 
 from tests.cluster.metadata import metadata_server
@@ -15,6 +16,11 @@ from tests.engine.bucket import s3_bucket
 from tests.engine.conftest import ROOT, Sweeps, wait_for
 
 SWEEP = ("sweep", "frozen-parity", "--scale", "smoke", "--checkpoint-seconds", "0.2")
+ALIVE = """
+import json, sys, ray
+ray.init(address=sys.argv[1], log_to_driver=False)
+print(json.dumps([node["NodeID"] for node in ray.nodes() if node["Alive"]]))
+"""
 SLOW = [["slow 0.7", {}]]
 
 
@@ -104,12 +110,10 @@ def test_a_machine_that_is_reclaimed_hands_its_trials_over_and_starts_no_more(cl
     finished_once(sweeps)
     outcomes = {row["outcome"] for row in sweeps.attempts("end")}
     assert outcomes == {"finished", "interrupted"}, "nothing was lost, and no trial is to blame"
-    ray.init(address=cluster.address)
-    try:
-        alive = {node["NodeID"]: node["Alive"] for node in ray.nodes()}
-        assert not alive[reclaimed.node_id], "Ray lets a node go that is drained, as soon as nothing runs there"
-    finally:
-        ray.shutdown()
+    asked = [sys.executable, "-c", ALIVE, cluster.address]
+    alive = json.loads(subprocess.run(asked, capture_output=True, text=True, check=True).stdout.splitlines()[-1])
+    assert len(alive) == 2, "the head and the second node"
+    assert reclaimed.node_id not in alive, "Ray lets a node go that is drained, as soon as nothing runs there"
 
 
 def test_gpus_that_no_machine_has_are_refused_at_once(cluster, sweeps):
