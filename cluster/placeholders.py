@@ -20,6 +20,10 @@ REMEDIES = {
     "image": "put the registry that you push the image to; the comment at the top of cluster/Dockerfile builds it",
     "serviceAccountName": "put a service account that lets the pods reach the store",
     "env": "put a place that every pod can reach, such as s3://bucket/runs",
+    "project_id": "put the id of your project on Google Cloud",
+    "sourceImage": "put the name of the image; the comment above it has the command that finds it",
+    "subnetwork": "put a subnetwork of yours whose firewall lets in ssh from your address, and everything from itself",
+    "email": "put the service account that lets these machines reach the store",
     "partition": "put the name of a partition with GPUs; sinfo lists them",
 }
 

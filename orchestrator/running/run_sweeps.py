@@ -24,7 +24,7 @@ from orch.running.lease import Lease
 from orch.running.options import AUTO, DEFAULT_TRAINING, RunOptions
 from orch.running.progress import Progress, ProgressCount, duration
 from orch.running.requests import Request, record
-from orch.running.session import Session, check_holders, compacting, interruptible
+from orch.running.session import Session, compacting, interruptible
 from orch.running.trial_order import TrialOrder
 from orch.running.units import Decider, Turn, Unit, make_packs, packed
 from orch.store import Store
@@ -88,8 +88,9 @@ def run_sweeps(
     if not on_cluster():
         check_memory((planned.trial for planned in todo.values()), options.device)
         check_device((planned.trial for planned in todo.values()), found_device(options.device))
+    lease = Lease(store, "; ".join(request.description for request in requests), expects_others=options.join)
     if not options.join:
-        check_holders(store, REMEDY_IF_HELD)
+        lease.check_alone(REMEDY_IF_HELD)
     started = time.monotonic()
     given = options.gpus_per_trial
     with connected(options.num_cpus, 1.0 if given == AUTO else float(given), options.device) as machines:
@@ -104,13 +105,12 @@ def run_sweeps(
         if estimate > LONG_SECONDS and not options.confirm(f"This may take {duration(estimate)}. Start?"):
             raise OrchError("nothing was started: select fewer trials with --where, or add --yes")
         store.verify()
-        names = "; ".join(request.description for request in requests)
         with (
-            Lease(store, names, expects_others=options.join) as lease,
+            lease,
             _Session(requests, plans, todo, store, machines, lease, options, decider) as session,
         ):
             if not options.join:  # Ray takes seconds to start, in which another driver may have started too
-                check_holders(store, REMEDY_IF_HELD, lease)
+                lease.check_alone(REMEDY_IF_HELD)
             for request, plan in zip(requests, plans, strict=True):
                 record(store, request, packed(plan, options.pack))
             try:
@@ -155,10 +155,10 @@ def _in_packs(
 def _estimate_by_plan(plans: Sequence[Plan], device: str) -> Estimate:
     """Return the estimates of trials, each by its own plan, which knows its code and how long its steps took."""
     assumed = Estimator(device="gpu")
-    estimators = {planned.trial: plan.estimator for plan in plans for planned in plan.trials}
+    estimators = {planned.trial.stackable(): plan.estimator for plan in plans for planned in plan.trials}
 
     def estimate(trial: Trial, size: int) -> tuple[float, Basis]:
-        known = estimators[trial]
+        known = estimators[trial.stackable()]
         # A store that knows only CPUs says nothing about a GPU.
         return (assumed if on_cpu(known.device) and not on_cpu(device) else known).estimate(trial, size)
 
@@ -244,9 +244,18 @@ class _Session(Session):
                     first = int(self._lease.driver_id, 16) % len(units)
                     units = units[first:] + units[:first]
                 if units:
+                    lease = self._lease
                     with self._display or nullcontext():
                         driver.run(
-                            RunState(deque(units), self._machines, options, self, self._store, self._lease.driver_id)
+                            RunState(
+                                deque(units),
+                                self._machines,
+                                options,
+                                self,
+                                self._store,
+                                lease.driver_id,
+                                lease.number or 0,
+                            )
                         )
                 # Trials that waited for results may be able to run now.
                 again = [request.plan(self._store, self._probe) for request in self._requests]
@@ -335,6 +344,9 @@ class _Session(Session):
         self._end_running([summary["trial_id"]])
         self._progress.finished(planned.sweeps, planned.trial.label, summary, planned.seconds)
         self.log.event("trial finished", **summary)
+
+    def refused(self, unit: Unit) -> None:
+        self._end_running(unit.open_ids)
 
     def failed(self, unit: Unit, failure: Failure, again: bool) -> None:
         ids = unit.open_ids
