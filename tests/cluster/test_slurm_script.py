@@ -1,6 +1,5 @@
 """`orch slurm`: its script and what it refuses, without Slurm."""
 
-import json
 import shlex
 import subprocess
 import sys
@@ -8,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from orch.store import Store
 from tests.cluster.hosts import ROOT
 from tests.command_line import orch
 
@@ -72,7 +72,8 @@ def test_a_sweep_of_the_users_own_is_recorded_and_submitted_by_its_name(sbatch, 
     assert said.startswith("submitted array 4711: ")
     script = (tmp_path / "script").read_text()
     assert "sweep gated_sweep --scale smoke" in script or "sweep gated-sweep --scale smoke" in script
-    assert json.loads(next((store / "sweeps").glob("*.json")).read_text())["code"]
+    (recorded,) = Store.open(store).list_json("sweeps").values()
+    assert recorded["code"]
 
 
 def test_what_slurm_says_is_passed_on(sbatch, tmp_path, monkeypatch):
