@@ -45,7 +45,7 @@ class Simulated:
 class Slow(Simulated):
     """A simulated training that takes seconds, so that its worker can be ended meanwhile."""
 
-    def advance(self) -> None:
+    def advance(self, on_step: Any = None) -> None:
         if self.step < 4:
             time.sleep(1)
             self.step += 1
