@@ -167,6 +167,7 @@ class Store:
         wanted = set(trial_ids)
         trials, withdrawn, *_ = self._sources("trials", ("trial_id",))
         results = union([trials, self._readers[SUPERSEDED].read(("trial_id",))])
+        assert results is not None
         gone = set(zip(withdrawn["trial_id"].to_pylist(), withdrawn["attempt_id"].to_pylist(), strict=True))
         pairs = zip(results["trial_id"].to_pylist(), results["attempt_id"].to_pylist(), strict=True)
         found = [pair for pair in dict.fromkeys(pairs) if pair[0] in wanted and pair not in gone]
