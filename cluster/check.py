@@ -3,6 +3,7 @@
 import dataclasses
 from pathlib import Path
 
+from orch.cluster.kubernetes import Manifest, check_manifest, is_manifest
 from orch.cluster.launcher import Launcher, from_config, load_config, read_launcher, read_text, without_comments
 from orch.cluster.machine_rules import check_machines
 from orch.cluster.placeholders import missing_edits
@@ -21,13 +22,16 @@ class LauncherReport:
 
 
 def check_launcher(path: Path | str) -> LauncherReport:
-    """Find everything wrong with a launcher file: YAML for `ray up`, or a Slurm script."""
+    """Find everything wrong with a launcher file: YAML for `ray up` or for Kubernetes, or a Slurm script."""
     path = Path(path)
     if path.suffix == ".sh":
         launcher = read_launcher(path)
         problems = [*missing_edits(without_comments(read_text(path))), *check_store(launcher), *check_access(launcher)]
         return _report(launcher, problems)
     config = load_config(path)
+    if is_manifest(config):
+        manifest = Manifest(path, config)
+        return _report(manifest.launcher, [*missing_edits(config), *check_manifest(manifest)])
     prepared, problems = prepare(config)
     # Check with Ray's defaults filled in, except max_workers: the user did not choose Ray's default of 2.
     launcher = from_config(path, (prepared or config) | {"max_workers": config.get("max_workers")})

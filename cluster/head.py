@@ -72,6 +72,11 @@ def find_head(launcher: Launcher) -> Head:
             f"{launcher.path} makes a cluster for one sweep: start it with sbatch {launcher.path} SWEEP…, and read"
             " its results with --store"
         )
+    if launcher.provider == "kuberay":
+        raise HeadUnreachable(
+            f"{launcher.path} is for Kubernetes, which --on does not reach: kubectl create -f {launcher.path} runs its"
+            " command; read the results with --store"
+        )
     config = load_config(launcher.path)
     address, auth = launcher.head_address, config.get("auth") or {}
     if address is None:

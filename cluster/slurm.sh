@@ -10,6 +10,7 @@
 #SBATCH --cpus-per-task=64
 #SBATCH --time=24:00:00
 #SBATCH --no-kill
+#SBATCH --signal=B:TERM@120
 set -euo pipefail
 export ORCH_STORE=/EDIT-ME/runs     # a folder that every node mounts, or s3://bucket/runs
 export RAY_AUTH_MODE=token OMP_NUM_THREADS=1
@@ -21,6 +22,11 @@ srun --no-kill --cpus-per-task="$SLURM_CPUS_PER_TASK" bash -c '
   ray() { command ray start --block --num-cpus="$SLURM_CPUS_PER_TASK" "$@"; }
   if [ "$SLURM_NODEID" = 0 ]; then ray --head --node-ip-address="$address" --port="$port"; fi
   until ray --address="$address:$port"; do sleep 5; done' &
-trap 'kill $!' EXIT
+cluster=$!
+trap 'kill $cluster' EXIT
 until ray status --address="$address:$port" > /dev/null 2>&1; do sleep 2; done
-RAY_ADDRESS=$address:$port orch sweep "$@" --yes
+RAY_ADDRESS=$address:$port orch sweep "$@" --yes &
+driver=$!
+trap 'kill -TERM $driver' TERM    # two minutes before the end: every running trial is checkpointed
+while wait $driver || true; kill -0 $driver 2> /dev/null; do :; done
+wait $driver

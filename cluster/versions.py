@@ -9,7 +9,7 @@ _PYTHON = re.compile(r"\bpython[\s=]*(3\.\d+)")
 _RAY_IMAGE = re.compile(r"rayproject/ray[\w-]*:(\d+\.\d+\.\d+)\.?\w*-py(\d)(\d+)")
 _NIGHTLY = re.compile(r"ray-wheels/|\bray-[\w.]*\.dev|rayproject/ray[\w-]*:nightly|\bray\S*==\S*dev")
 _WHEEL = re.compile(r"(mamba_ssm|causal_conv1d)-[\w.]+(?:\+|%2B)cu(\d+)torch(\d+\.\d+)cxx11abi\w+-cp(\d)(\d+)-")
-_FROM_SOURCE = re.compile(r"(?<![\w./-])(mamba[-_]ssm|causal[-_]conv1d)(?![\w-]*\+)|\[(?:\w+,)*gpu[\],]")
+_FROM_SOURCE = re.compile(r"(?<![\w./-])(mamba[-_]ssm|causal[-_]conv1d)(?![\w-]*\+)")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

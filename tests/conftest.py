@@ -11,7 +11,7 @@ RAY = ("engine/", "cluster/", "notebook/test_notebook.py", "analysis/test_report
 """Tests that start Ray and therefore run one at a time."""
 NOT_RAY = (
     *("cluster/test_check.py", "cluster/test_destroy_aws.py", "cluster/test_init_aws.py", "cluster/test_launcher.py"),
-    "cluster/test_policies_aws.py",
+    *("cluster/test_policies_aws.py", "cluster/test_slurm_script.py", "cluster/test_kubernetes.py"),
 )
 """Files in the folders of `RAY` that do not start it."""
 GPU = ("gpu/", "running/test_comparisons.py")

@@ -52,13 +52,16 @@ def given_store(context: click.Context) -> str | None:
     return context.params["store"] if given else None
 
 
-def given_options(context: click.Context) -> list[str]:
-    """Return the options that were set, as words of a command line. Options with their default are left out."""
+def given_options(context: click.Context, without: Sequence[str] = HERE) -> list[str]:
+    """Return the options that were set, as words of a command line, but for those named in `without`.
+
+    Options with their default are left out.
+    """
     words: list[str] = []
     for option in context.command.params:
         name = str(option.name)
         chosen = context.get_parameter_source(name) in (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
-        if not isinstance(option, click.Option) or name in HERE or not chosen:
+        if not isinstance(option, click.Option) or name in without or not chosen:
             continue
         value = context.params[name]
         if option.is_flag:

@@ -13,7 +13,7 @@ from orch.cli._tables import print_rows
 from orch.core.counted import counted
 from orch.core.errors import InvalidSettings
 from orch.core.interruption import exit_code
-from orch.running.options import RunOptions
+from orch.running.options import AUTO, RunOptions
 from orch.running.progress import duration
 
 if TYPE_CHECKING:
@@ -28,6 +28,20 @@ POSITIVE = (
     *("gpus_per_trial", "pack"),
 )
 """Options that must be more than 0."""
+
+
+class NumberOrAuto(click.ParamType[float | str, Any]):
+    """A number, or the word auto."""
+
+    name = "number|auto"
+
+    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> float | str:
+        if value == AUTO:
+            return AUTO
+        try:
+            return float(value)
+        except ValueError:
+            self.fail(f"{value!r} is neither a number nor auto", parameter, context)
 
 
 def worker_options(command: Command) -> Command:
@@ -73,9 +87,11 @@ def worker_options(command: Command) -> Command:
         ),
         click.option(
             "--gpus-per-trial",
+            type=NumberOrAuto(),
             default=DEFAULTS.gpus_per_trial,
             show_default=True,
-            help="GPUs for each pack of trials; with 0.25, four packs share a GPU.",
+            help="GPUs for each pack of trials; with 0.25, four packs share a GPU, and with auto as many as its memory"
+            " holds.",
         ),
         click.option("--verbose", is_flag=True, help="Print the driver's log."),
         click.option("--quiet", is_flag=True, help="Print only the summary."),
@@ -83,13 +99,20 @@ def worker_options(command: Command) -> Command:
 
 
 def run_options(command: Command) -> Command:
-    """Add the options of commands that run sweeps."""
+    """Add the options of commands that run sweeps here, or on the cluster of a launcher file."""
     return _with(
-        worker_options(command),
+        sweep_options(command),
         on_option,
         click.option("--detach", is_flag=True, help="With --on: return as soon as trials are running."),
         click.option("--yes", is_flag=True, help="Do not ask before starting more than a day of work."),
         click.option("--join", is_flag=True, help="Share the work with a driver that is already on this store."),
+    )
+
+
+def sweep_options(command: Command) -> Command:
+    """Add the options that say how the trials of sweeps are run, wherever that is."""
+    return _with(
+        worker_options(command),
         click.option(
             "--pack", type=int, help="Most trials to train in one program; 1 trains each alone.  [the fastest number]"
         ),
@@ -128,7 +151,7 @@ def check_options(given: dict[str, Any]) -> None:
     problems = [
         f"--{name.replace('_', '-')} {given[name]} is not enough: use more than 0"
         for name in POSITIVE
-        if given.get(name) is not None and given[name] <= 0
+        if isinstance(given.get(name), (int, float)) and given[name] <= 0
     ]
     if given["weights_mb"] < 0:
         problems.append(f"--weights-mb {given['weights_mb']} is negative: use 0 to store no weights")

@@ -9,7 +9,7 @@ Live objects are kept in `RUNS` and looked up by the driver's id, because Tune p
 import logging
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -20,12 +20,13 @@ from ray.tune.schedulers import TrialScheduler
 from ray.tune.search.search_algorithm import SearchAlgorithm
 
 from orch.core.scratch import scratch_folder
-from orch.running.failures import TrialError
+from orch.running.failures import Failure, TrialError
 from orch.running.local_ray import own_folder
 from orch.running.quarantine import quarantines
 from orch.running.ray_compat import (
     controller_for,
     create_tune_trial,
+    drain_this_node,
     losses_as_actor_errors,
     machine_of,
     no_ray_on_stdout,
@@ -33,9 +34,11 @@ from orch.running.ray_compat import (
     remembered_trainables,
     this_place,
 )
+from orch.running.reclaim import reclaim_notice
 from orch.running.run_state import RunState
 from orch.running.store_address import handed_out, location_at
 from orch.running.worker import UnitRequest, UnitRun, read_driver
+from orch.store import Outcome
 
 REPORT_SECONDS = 2.0
 """A worker reports about this often. Tune's controller handles one report at a time, so reports are expensive."""
@@ -215,10 +218,29 @@ class Worker(tune.Trainable):
                 if self._refuses:
                     time.sleep(REPORT_SECONDS)  # while this worker waits here, Ray gives its place to no other
                     return {"refused": True, "done": False, "place": self._place.to_dict()}
+                self._leave_reclaimed()
                 self._unit_run = self.open(self._request)
-            return self._unit_run.run_for(REPORT_SECONDS) | {"place": self._place.to_dict()}
+            report = self._unit_run.run_for(REPORT_SECONDS)
+            if not report["done"]:
+                self._leave_reclaimed(report["finished"])
+            return report | {"place": self._place.to_dict()}
         except TrialError as error:
             raise TrialError(replace(error.failure, place=self._place)) from error
+
+    def _leave_reclaimed(self, finished: Iterable[dict[str, Any]] = ()) -> None:
+        """Leave the unit to another machine if this one is about to be gone, and let Ray start nothing more here.
+
+        `finished` are summaries of trials that the driver has not been told of.
+        """
+        notice = reclaim_notice() if self._request["on_cluster"] else None
+        if notice is None:
+            return
+        if self._unit_run is not None:
+            self._unit_run.stop()
+        if not drain_this_node(notice):
+            time.sleep(REPORT_SECONDS)  # another unit may come: it is not to come at once and often
+        left = Failure(Outcome.LOST, "reclaimed machine", notice, blameless=True, written=True)
+        raise TrialError(replace(left, finished=tuple(finished)))
 
     def open(self, request: UnitRequest) -> UnitRun:
         """Start an attempt at a unit."""

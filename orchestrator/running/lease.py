@@ -25,6 +25,8 @@ from orch.store.drivers import (
 )
 
 BEAT_SECONDS = 5.0
+FRESH_SECONDS = 1.0
+"""Time for which a claim of another driver is believed without reading its file again."""
 LOOK_SECONDS = 0.5
 LAST_NUMBER = "last_driver.json"
 """The file with the highest number that a driver of the store has had."""
@@ -37,8 +39,16 @@ class StoreHeld(OrchError):
 class Lease:
     """This driver's file in the store. A thread renews it; it is deleted when the driver exits normally."""
 
-    def __init__(self, store: Store, sweeps: str, clock: Callable[[], float] = time.monotonic):
+    def __init__(
+        self,
+        store: Store,
+        sweeps: str,
+        clock: Callable[[], float] = time.monotonic,
+        expects_others: bool = False,
+    ):
+        """With `expects_others`, claims are published at once from the start: others may begin at the same moment."""
         self._store, self._sweeps, self._clock = store, sweeps, clock
+        self._expects_others = expects_others
         self._drivers = DriverWatch(store, clock)
         self.driver_id = uuid.uuid4().hex[:12]
         self._started_at = datetime.now(UTC).isoformat(timespec="seconds")
@@ -48,6 +58,9 @@ class Lease:
         self._num_beats = 0
         self._claims: set[str] = set()
         self._others: frozenset[str] = frozenset()
+        self._elders: frozenset[str] = frozenset()
+        """What drivers have claimed that come before this one."""
+        self._read_at = -FRESH_SECONDS
         self._num_others = 0
         self._lock = threading.Lock()
         self._exiting = threading.Event()
@@ -106,17 +119,24 @@ class Lease:
 
     def claim(self, trial_ids: list[str]) -> bool:
         """Claim these trials, unless another live driver has one of them. Return whether they were claimed."""
-        shared = self.shared
-        if shared:
+        published = self.shared or self._expects_others
+        if published:
+            # Every unit that waits for others asks again and again, and each time reads a file of every driver.
+            if time.monotonic() - self._read_at < FRESH_SECONDS and not self._others.isdisjoint(trial_ids):
+                return False
             self._read_others()
         with self._lock:
             if not self._others.isdisjoint(trial_ids):
                 return False
             self._claims.update(trial_ids)
-        if shared:
-            # Trials may be shorter than a heartbeat, so the claim is published at once. A driver that reads before
-            # that may claim the same trial; then the first of the two results counts.
+        if published:
+            # Trials may be shorter than a heartbeat, so the claim is published at once. Another driver may have claimed
+            # the same trials since the others were read: then the older of the two keeps them.
             self._write()
+            self._read_others()
+            if not self._elders.isdisjoint(trial_ids):
+                self.release(trial_ids)
+                return False
         return True
 
     def release(self, trial_ids: list[str]) -> None:
@@ -155,16 +175,20 @@ class Lease:
     def _read_others(self) -> None:
         """Read what other drivers have claimed, and delete the files that drivers left behind when they were killed."""
         claimed: set[str] = set()
+        by_elders: set[str] = set()
         num_others = 0
         for other, life in self._drivers.look():
             if other.driver_id == self.driver_id:
                 continue
             if life is not Life.DEAD:
                 claimed |= other.claims
+                if self._comes_before(other):
+                    by_elders |= other.claims
                 num_others += 1
             # A driver that only looks dead, because it runs in a container of the same name, writes within this time.
             elif self._drivers.silent_seconds(other) > (SILENT_SECONDS if other.here else DEAD_AFTER_SECONDS):
                 self._store.delete(f"drivers/{other.driver_id}.json")
         with self._lock:
-            self._others = frozenset(claimed)
+            self._others, self._elders = frozenset(claimed), frozenset(by_elders)
+            self._read_at = time.monotonic()
             self._num_others = num_others

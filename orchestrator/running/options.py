@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 DEFAULT_TRAINING = "orch.running.worker:open_training"
+AUTO = "auto"
 STOP_SECONDS = 600.0
 """The time that a worker may take to finish its step and write its checkpoint when a run is stopped."""
 
@@ -29,8 +30,8 @@ class RunOptions:
     """End a worker that has made no progress for this long."""
     weights_limit: int = 8_000_000
     """Keep trained weights up to this many bytes."""
-    gpus_per_trial: float = 1.0
-    """GPUs for each pack of trials."""
+    gpus_per_trial: float | str = 1.0
+    """GPUs for each pack of trials; auto lets as many packs share a GPU as its memory holds."""
     device: str = "auto"
     """The device to train on: cpu, cuda, or auto, which uses GPUs where there are any."""
     pack: int | None = None

@@ -14,6 +14,7 @@ from typing import Any
 import ray
 from ray import cloudpickle
 from ray.air.execution._internal.actor_manager import RayActorManager
+from ray.core.generated import autoscaler_pb2
 from ray.exceptions import OutOfMemoryError, RayActorError, RayError, RayTaskError
 from ray.tune.execution.tune_controller import TuneController
 from ray.tune.experiment import Trial as TuneTrial
@@ -162,6 +163,22 @@ def losses_as_actor_errors() -> AbstractContextManager[None]:
         original(self, tracked_actor_task, exception)
 
     return _replaced(RayActorManager, "_actor_task_failed", translated)
+
+
+def drain_this_node(reason: str) -> bool:
+    """Have Ray start nothing more on this machine, and say whether it agreed. What runs here goes on.
+
+    `ray drain-node` does the same. The call wants a time by which the machine will be gone, or 0 if that is unknown.
+    """
+    worker: Any = ray._private.worker.global_worker
+    reasons: Any = autoscaler_pb2  # generated, without types
+    node = ray.get_runtime_context().get_node_id()
+    preemption = reasons.DrainNodeReason.Value("DRAIN_NODE_REASON_PREEMPTION")
+    try:
+        accepted, _ = worker.gcs_client.drain_node(node, preemption, reason, 0)
+    except Exception:  # the head may be gone, too
+        return False
+    return bool(accepted)
 
 
 def this_place() -> Place:

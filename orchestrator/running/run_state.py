@@ -116,6 +116,7 @@ class RunState:
             attempts=unit.attempts,
             store=self.store_address,
             driver_id=self.driver_id,
+            on_cluster=self.machines.address is not None,
             device=self.machines.device,
             threads=1,
             checkpoint_seconds=self.options.checkpoint_seconds,

@@ -14,19 +14,21 @@ from typing import TYPE_CHECKING, Any
 from orch.core.counted import counted
 from orch.core.errors import OrchError
 from orch.planning.estimate import Basis, Estimator
+from orch.planning.gpu_share import num_sharing
 from orch.planning.plan import Estimate, Plan, PlannedTrial, TrialState, shared_out, wall_seconds
 from orch.planning.step_time import START_SECONDS, on_cpu
 from orch.running.display import Display
 from orch.running.failures import Failure
+from orch.running.gpu_use import gpu_memory
 from orch.running.lease import Lease
-from orch.running.options import DEFAULT_TRAINING, RunOptions
+from orch.running.options import AUTO, DEFAULT_TRAINING, RunOptions
 from orch.running.progress import Progress, ProgressCount, duration
 from orch.running.requests import Request, record
 from orch.running.session import Session, compacting, interruptible
 from orch.running.trial_order import TrialOrder
 from orch.running.units import Decider, Turn, Unit, make_packs, packed
 from orch.store import Store
-from orch.sweeps.memory import check_memory, found_device
+from orch.sweeps.memory import amount, check_memory, found_device
 from orch.sweeps.recipe import check_device
 from orch.sweeps.trial import Trial
 from orch.usercode.probe import make_probe
@@ -86,12 +88,15 @@ def run_sweeps(
     if not on_cluster():
         check_memory((planned.trial for planned in todo.values()), options.device)
         check_device((planned.trial for planned in todo.values()), found_device(options.device))
-    lease = Lease(store, "; ".join(request.description for request in requests))
+    lease = Lease(store, "; ".join(request.description for request in requests), expects_others=options.join)
     if not options.join:
         lease.check_alone(REMEDY_IF_HELD)
     started = time.monotonic()
-    with connected(options.num_cpus, options.gpus_per_trial, options.device) as machines:
+    given = options.gpus_per_trial
+    with connected(options.num_cpus, 1.0 if given == AUTO else float(given), options.device) as machines:
         check_device((planned.trial for planned in todo.values()), machines.device)
+        if given == AUTO and machines.device == "cuda":
+            machines = _sharing(machines, todo, store, options, say)
         todo = _in_packs(todo, plans, machines, options)
         estimate = (0.0 if machines.address else START_SECONDS) + wall_seconds(todo.values(), machines.slots)
         say(f"running on {machines.description}; store {store.location}")
@@ -118,6 +123,24 @@ def run_sweeps(
     if options.on_finish:
         _notify(options.on_finish, summary)
     return summary
+
+
+def _sharing(
+    machines: "Machines",
+    todo: Mapping[str, PlannedTrial],
+    store: Store,
+    options: RunOptions,
+    say: Callable[[str], None],
+) -> "Machines":
+    """Return the machines with as many packs on a GPU as its memory holds."""
+    memory = gpu_memory(store, machines.address is not None)
+    if memory is None:
+        say("--gpus-per-trial auto: the memory of the GPUs is not known, so each pack has one: run orch doctor first")
+        return machines
+    units = make_packs(todo.values(), machines.device, options.pack)
+    num_packs = num_sharing((unit.trials for unit in units), memory)
+    say(f"--gpus-per-trial auto: {counted(num_packs, 'pack')} at a time on a GPU of {amount(memory)}")
+    return replace(machines, gpus_per_trial=1 / num_packs)
 
 
 def _in_packs(
@@ -217,8 +240,9 @@ class _Session(Session):
                 self._start_display(todo)
                 self.log.event("sweep started", trials=len(todo), machines=self._machines.description)
                 options, units = self._options, self._order.units(todo)
-                if self._lease.shared:
-                    units.reverse()  # the other driver began at the front
+                if self._lease.shared and units:  # drivers that begin at different places seldom want the same trials
+                    first = int(self._lease.driver_id, 16) % len(units)
+                    units = units[first:] + units[:first]
                 if units:
                     lease = self._lease
                     with self._display or nullcontext():

@@ -16,6 +16,7 @@ from orch.running.driver_log import StoreLog, open_driver_log
 from orch.running.lease import Lease
 from orch.running.options import RunOptions
 from orch.running.quarantine import Place, published
+from orch.running.reclaim import reclaim_notice
 from orch.running.spending import Spending
 from orch.running.units import Unit
 from orch.store import Store
@@ -123,6 +124,8 @@ class Session:
         """Stop the run when its time is up or its money spent, write the log, show the progress, and publish it."""
         if self._deadline is not None and time.monotonic() > self._deadline and not self._stopped:
             self._stopped = "time is up"
+        if self._machines.address is None and not self._stopped and (notice := reclaim_notice()):
+            self._stopped = notice
         self._spending.count()
         if self._spending.is_used_up and not self._stopped:
             self._stopped = self._spending.reason

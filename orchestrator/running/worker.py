@@ -7,6 +7,7 @@ before its checkpoint is deleted, and the thread is at rest before an attempt en
 
 import dataclasses
 import importlib
+import math
 import os
 import time
 from collections.abc import Iterable, Sequence
@@ -18,6 +19,7 @@ from orch.running import provenance
 from orch.running.checkpoint_writer import CheckpointWriter
 from orch.running.driver_log import worker_log
 from orch.running.failures import Failure, TrialError, describe
+from orch.running.gpu_use import GpuUse
 from orch.running.options import DEFAULT_TRAINING
 from orch.running.running_trial import RunningTrial, published_curve
 from orch.store import Outcome, Store, curve_rows, trial_row
@@ -47,6 +49,8 @@ class UnitRequest(TypedDict):
     """The id of the attempt at each trial, chosen by the driver, which ends the attempts of a lost worker."""
     store: str
     driver_id: str
+    on_cluster: bool
+    """Whether a unit leaves a machine that is about to be reclaimed. On a single machine the driver stops the run."""
     device: str
     threads: int
     checkpoint_seconds: float
@@ -111,6 +115,7 @@ class UnitRun:
         self._first_steps: dict[str, int] = {}
         self._waiting_groups: list[tuple[list[Trial], list[Snapshot | None]]] = []
         provenance.reset_peak_memory()
+        self._gpu_use = GpuUse(device)
         self._store.write("attempts", [attempt.start_row() for attempt in self._attempts.values()])
         self._log = worker_log(self._store)
         try:
@@ -169,7 +174,7 @@ class UnitRun:
         """Train for about this long or until all trials are done, and return the report for the driver."""
         until = time.monotonic() + seconds
         while not self.done and time.monotonic() < until:
-            self.advance()
+            self.advance(until)
         self._log.flush()
         running = [each.to_dict() for each in self.running_trials]
         return {"finished": self.take_finished(), "done": self.done, "step": self.step, "running": running}
@@ -179,12 +184,15 @@ class UnitRun:
         finished, self._unreported = self._unreported, []
         return finished
 
-    def advance(self) -> None:
-        """Train to the next validation."""
+    def advance(self, until: float = math.inf) -> None:
+        """Train to the next validation or to a time on the clock.
+
+        A worker that must stop has only seconds, and the next validation of a large pack may be minutes away.
+        """
         try:
             if self._training.finished:
                 self._training = self._open_training()
-            self._training.advance()
+            self._training.advance(lambda step: time.monotonic() >= until)
             self._log_warnings()
             self._write_results()
             self._checkpoint_if_due()
@@ -267,6 +275,7 @@ class UnitRun:
             "git_commit": request["git_commit"],
             "git_dirty": request["git_dirty"],
             "peak_memory_mb": provenance.peak_memory_mb(),
+            **self._gpu_use.columns(),
             "started_at": self._started,
             "finished_at": datetime.now(UTC),
             "wall_seconds": wall,

@@ -53,7 +53,7 @@ class PointRun:
             while not self.done and not reached and time.monotonic() < until:
                 before = self._slowest_step
                 run = min((run for run in self._runs.values() if not run.done), key=lambda run: run.step)
-                run.advance()
+                run.advance(until)
                 reached = any(before < rung <= self._slowest_step for rung in self._request["rungs"])
         except TrialError as error:
             self.stop()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from orch.core.counted import counted
 from orch.core.errors import OrchError
 from orch.running.lease import Lease
-from orch.running.options import RunOptions
+from orch.running.options import AUTO, RunOptions
 from orch.search.history import History, record_question
 from orch.search.search_session import SearchSession, SearchSummary
 from orch.search.smallest import Smallest
@@ -78,7 +78,9 @@ def run_search(
     lease = Lease(store, f"search {question.id}")
     lease.check_alone(remedy)
     probe([question.example], say)
-    with connected(options.num_cpus, options.gpus_per_trial, options.device) as machines:
+    if options.gpus_per_trial == AUTO:
+        raise OrchError("a search does not know all of its trials before: give --gpus-per-trial a number")
+    with connected(options.num_cpus, float(options.gpus_per_trial), options.device) as machines:
         say(f"running on {machines.description}; store {store.location}")
         num_known, num_open = len(history.results), len(history.under_way)
         known = (

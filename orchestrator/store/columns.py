@@ -93,6 +93,18 @@ PROVENANCE: tuple[pa.Field, ...] = (
     _column("git_dirty", pa.bool_(), "whether the code had changes beyond that commit"),
     _column("packages", pa.string(), "versions of the packages that matter, as JSON"),
     _column("peak_memory_mb", pa.float64(), "most memory used, in MB"),
+    _column(
+        "peak_gpu_memory_mb",
+        pa.float64(),
+        "most GPU memory that the trial's pack had at once, in MB; null on a CPU and in results from before this was a"
+        " column",
+    ),
+    _column(
+        "gpu_utilisation",
+        pa.float64(),
+        "share of the time in which the GPU was busy while the trial's pack trained, all who share it included: the"
+        " mean of samples, 0 to 1; null if there were none",
+    ),
     _column("source", pa.string(), "the store that the result was merged from; null if it was made here"),
 )
 

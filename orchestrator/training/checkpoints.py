@@ -79,6 +79,7 @@ def snapshot_pieces(snapshot: Snapshot) -> list[bytes | memoryview]:
         "seconds": snapshot.seconds,
         "curve": [asdict(point) for point in snapshot.curve],
         "kernel": snapshot.kernel,
+        "losses": snapshot.losses,
     }
     return _encode(tensors, header)
 
@@ -97,6 +98,7 @@ def parse_snapshot(data: bytes, name: str, definitions: Definitions = BUILT_IN_D
             seconds=header["seconds"],
             curve=[CurvePoint(**point) for point in header["curve"]],
             kernel=header.get("kernel", PLAIN),  # absent in checkpoints from before there were others
+            losses=header.get("losses", []),  # absent in checkpoints from before they were kept
             **states,
         )
     except (ValueError, KeyError, TypeError) as error:

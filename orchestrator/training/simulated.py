@@ -23,7 +23,7 @@ class Simulated:
     def finished(self) -> bool:
         return len(self.results) == len(self.trials)
 
-    def advance(self) -> None:
+    def advance(self, on_step: Any = None) -> None:
         self.step = 1
         point = CurvePoint(step=1, train_loss=0.0, validation_loss=0.0, validation_accuracy=0.0, seconds=0.0)
         for trial in self.trials:
@@ -45,7 +45,7 @@ class Simulated:
 class Slow(Simulated):
     """A simulated training that takes seconds, so that its worker can be ended meanwhile."""
 
-    def advance(self) -> None:
+    def advance(self, on_step: Any = None) -> None:
         if self.step < 4:
             time.sleep(1)
             self.step += 1

@@ -38,6 +38,8 @@ class Snapshot:
     """The optimiser's second states, Adam's second moments; empty before the first step."""
     kernel: str = PLAIN
     """Implementation of the model's arithmetic that the trial began with: see `orch.models.kernel`."""
+    losses: list[float] = field(default_factory=list)
+    """The training losses since the last validation, which the next one averages."""
 
     def map_tensors(self, function: Callable[[str, str, Tensor], Tensor]) -> "Snapshot":
         """Return this snapshot with `function(field, name, tensor)` in the place of every tensor."""

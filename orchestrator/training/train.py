@@ -68,7 +68,9 @@ class Training:
         # has seen a block of the largest size that raises its threshold freed, it keeps such blocks.
         torch.empty(_LARGEST_KEPT_BYTES, dtype=torch.uint8)
         self.members = [Member(each.trial, list(each.curve), each.seconds) for each in snapshots]
-        self.step = self._first_step = snapshots[0].step
+        self.step = snapshots[0].step
+        num_losses = min(len(each.losses) for each in snapshots)
+        self._first_step = self.step - num_losses
         self.results: list[Result] = []
         self.warnings: list[str] = []
         """What a user should know about how these trials train."""
@@ -76,6 +78,9 @@ class Training:
         self._sets = {task: EvaluationSets(trial, self.device) for task, trial in by_task.items()}
         self._samplers = [Sampler(task, self.device) for task in by_task]
         self._stack(snapshots)
+        if num_losses:
+            seen = torch.tensor([each.losses[-num_losses:] for each in snapshots], dtype=self._losses_KS.dtype)
+            self._losses_KS[:, self._num_seen - num_losses : self._num_seen] = seen.to(self.device)
 
     def _stack(self, snapshots: Sequence[Snapshot]) -> None:
         trials = [each.trial for each in snapshots]
@@ -116,10 +121,10 @@ class Training:
     def finished(self) -> bool:
         return not self.members
 
-    def advance(self, on_step: Callable[[int], None] | None = None, stop_at: int | None = None) -> bool:
-        """Train to the next validation and remove finished trials with their results, or train only to `stop_at`.
+    def advance(self, on_step: Callable[[int], bool | None] | None = None, stop_at: int | None = None) -> bool:
+        """Train to the next validation and remove finished trials with their results.
 
-        Return whether a validation was reached.
+        It ends earlier at `stop_at`, or when `on_step` returns True. Return whether the validation was reached.
         """
         trial = self.members[0].trial
         due = min(self.step - self.step % trial.eval_every + trial.eval_every, trial.steps)
@@ -127,8 +132,8 @@ class Training:
         started = time.perf_counter()
         while self.step < until:
             self._train_step()
-            if on_step is not None:
-                on_step(self.step)
+            if on_step is not None and on_step(self.step):
+                break
         if self.step < due:
             self._count_time(started)
             return False
@@ -145,7 +150,7 @@ class Training:
 
     def _validate(self, started: float) -> None:
         scores = self.validation_scores()
-        # After a resume between two validations the earlier losses are gone; the mean is over what was seen here.
+        # Checkpoints from before losses were kept lack those before a resume: the mean is over what is known.
         last = (self.step - 1) % self._losses_KS.shape[1] + 1
         seen = self._losses_KS[:, max(0, last - (self.step - self._first_step)) : last]
         train_losses = seen.mean(1).tolist()
@@ -241,10 +246,22 @@ class Training:
         """Return the batch of the coming step."""
         return self._data.batch(self.step)
 
+    @property
+    def _num_seen(self) -> int:
+        """The number of steps since the last validation."""
+        return self.step % self._losses_KS.shape[1]
+
     def last_losses(self) -> list[float]:
         """Return the loss of each trial in the latest step, before its update."""
         losses: list[float] = self._losses_KS[:, (self.step - 1) % self._losses_KS.shape[1]].tolist()
         return losses
+
+    def _losses_since_validation(self, position: int) -> list[float]:
+        last = self._num_seen
+        if not last:
+            return []  # without asking a GPU
+        known: list[float] = self._losses_KS[position, max(0, last - (self.step - self._first_step)) : last].tolist()
+        return known
 
     def snapshot(self, position: int = 0) -> Snapshot:
         """Return a copy of one trial in its present state."""
@@ -270,6 +287,7 @@ class Training:
             first=views(self._optimiser.first),
             second=views(self._optimiser.second),
             kernel=self.kernel,
+            losses=self._losses_since_validation(position),
         )
 
 
@@ -326,7 +344,9 @@ def _kernel_to_go_on_with(snapshots: Sequence[Snapshot], device: torch.device) -
     return kernel
 
 
-def train(trial: Trial, device: torch.device | str = "cpu", on_step: Callable[[int], None] | None = None) -> Result:
+def train(
+    trial: Trial, device: torch.device | str = "cpu", on_step: Callable[[int], bool | None] | None = None
+) -> Result:
     """Train one trial in this process, from start to end, and return its result.
 
     `device` is a torch device, such as "cuda". `on_step` is called after every step with the number of steps done.

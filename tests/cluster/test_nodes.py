@@ -3,6 +3,8 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,10 +12,16 @@ import pytest
 from ray.cluster_utils import Cluster
 
 from orch.running.status import read_status
+from tests.cluster.metadata import metadata_server
 from tests.engine.bucket import s3_bucket
 from tests.engine.conftest import ROOT, Sweeps, wait_for
 
 SWEEP = ("sweep", "frozen-parity", "--scale", "smoke", "--checkpoint-seconds", "0.2")
+ALIVE = """
+import json, sys, ray
+ray.init(address=sys.argv[1], log_to_driver=False)
+print(json.dumps([node["NodeID"] for node in ray.nodes() if node["Alive"]]))
+"""
 SLOW = [["slow 0.7", {}]]
 
 
@@ -98,6 +106,31 @@ def test_on_a_bucket_with_a_worker_and_then_the_driver_killed(cluster, sweeps, m
         process.wait()
         sweeps.run("resume", faults=SLOW, RAY_ADDRESS=cluster.address)
         finished_once(sweeps)
+
+
+def test_a_machine_that_is_reclaimed_hands_its_trials_over_and_starts_no_more(cluster, sweeps, monkeypatch):
+    with metadata_server() as metadata:
+        monkeypatch.setenv("ORCH_CLOUD", "aws")
+        monkeypatch.setenv("ORCH_METADATA", metadata.address)
+        monkeypatch.setenv("ORCH_FAULTS", json.dumps([["slow 15", {}]]))  # the notice comes before a trial is finished
+        reclaimed = cluster.add_node(num_cpus=2, num_gpus=2)
+        monkeypatch.setenv("ORCH_CLOUD", "none")
+        monkeypatch.setenv("ORCH_FAULTS", json.dumps(SLOW))
+        once = ("--checkpoint-seconds", "3600")  # what is resumed comes from the checkpoint that the notice caused
+        process = sweeps.start(*SWEEP, *once, faults=SLOW, RAY_ADDRESS=cluster.address)
+        wait_for(lambda: metadata.num_asked)
+        metadata.reclaimed = True
+        wait_for(lambda: any(row["outcome"] == "interrupted" for row in sweeps.attempts("end")))
+        cluster.add_node(num_cpus=2, num_gpus=2)
+        _, errors = process.communicate(timeout=600)
+    assert process.returncode == 0, errors
+    finished_once(sweeps)
+    outcomes = {row["outcome"] for row in sweeps.attempts("end")}
+    assert outcomes == {"finished", "interrupted"}, "nothing was lost, and no trial is to blame"
+    asked = [sys.executable, "-c", ALIVE, cluster.address]
+    alive = json.loads(subprocess.run(asked, capture_output=True, text=True, check=True).stdout.splitlines()[-1])
+    assert len(alive) == 2, "the head and the second node"
+    assert reclaimed.node_id not in alive, "Ray lets a node go that is drained, as soon as nothing runs there"
 
 
 def test_gpus_that_no_machine_has_are_refused_at_once(cluster, sweeps):

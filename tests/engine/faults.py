@@ -34,7 +34,7 @@ class Faulty:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    def advance(self) -> None:
+    def advance(self, on_step: Any = None) -> None:
         if self._kind == "raise":
             raise RuntimeError(f"this trial is broken (s3://someone:sesame@bucket), as attempt {os.getpid()} found")
         if self._kind.startswith("raise "):

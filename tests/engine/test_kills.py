@@ -83,6 +83,21 @@ def test_a_second_driver_says_who_holds_the_store_and_stops(sweeps):
     third.wait()
 
 
+@pytest.mark.slow
+def test_a_machine_that_is_about_to_be_gone_stops_its_own_driver(sweeps):
+    notice = sweeps.folder / "notice"
+    options = ("--checkpoint-seconds", "3600", "--cpus", "1")
+    process = sweeps.start("sweep", *SIXTY, *options, faults=[["slow", {}]], ORCH_RECLAIM_FILE=str(notice))
+    wait_for(lambda: sweeps.attempts("start"))
+    notice.touch()
+    output, errors = process.communicate(timeout=240)
+    assert process.returncode == 3, errors
+    assert f"stopped: this machine is about to be gone: {notice} says so; " in output
+    outcomes = {row["outcome"] for row in sweeps.attempts("end")}
+    assert outcomes <= {"finished", "interrupted"}, "no trial failed"
+    assert len(sweeps.store.done()) < len(planned_ids(sweeps))
+
+
 def test_two_drivers_that_join_share_the_work(sweeps):
     first = sweeps.start("sweep", *SIXTY, "--cpus", "1", faults=[["slow", {}]])
     wait_for(lambda: sweeps.attempts("start"))

@@ -36,6 +36,7 @@ def request_for(store, trials=TRIALS, checkpoint_seconds=0.0, training=DEFAULT_T
         attempts={trial.id: f"attempt {trial.id}" for trial in trials},
         store=store.uri,
         driver_id="driver",
+        on_cluster=False,
         device="cpu",
         threads=1,
         checkpoint_seconds=checkpoint_seconds,
@@ -45,6 +46,16 @@ def request_for(store, trials=TRIALS, checkpoint_seconds=0.0, training=DEFAULT_T
         git_commit=None,
         git_dirty=None,
     )
+
+
+def test_a_unit_stops_between_two_validations_and_goes_on_where_it_was(store):
+    run = UnitRun(request_for(store, checkpoint_seconds=60))
+    run.advance(until=0.0)
+    assert run.step == 1
+    run.stop()
+    resumed = UnitRun(request_for(store))
+    assert resumed.step == 1
+    resumed.stop()
 
 
 class SlowStore:
@@ -206,7 +217,7 @@ def test_a_training_that_fails_leaves_no_thread_that_writes_later(store, slow, m
     run = UnitRun(request_for(store))
     run.advance()
     wait_for(lambda: slow.begun)
-    monkeypatch.setattr(run._training, "advance", lambda: 1 / 0)
+    monkeypatch.setattr(run._training, "advance", lambda on_step: 1 / 0)
     raised = []
 
     def fail():

@@ -113,7 +113,8 @@ def test_a_command_that_only_shows_drivers_believes_no_clock_that_is_far_off(sto
     assert not read_drivers(store)[0].alive
 
 
-def test_what_another_live_driver_has_claimed_is_not_taken(store):
+def test_what_another_live_driver_has_claimed_is_not_taken(store, monkeypatch):
+    monkeypatch.setattr(lease_module, "FRESH_SECONDS", 0.0)
     file_of(store, host="elsewhere", pid=1)
     with Lease(store, "main") as lease:
         assert lease.shared
@@ -122,6 +123,37 @@ def test_what_another_live_driver_has_claimed_is_not_taken(store):
         assert any("t2" in driver.claims for driver in read_drivers(store)), "a claim must be published at once"
         file_of(store, host="elsewhere", pid=1, claims=[])
         assert lease.claim(["t1"])
+
+
+def test_a_driver_that_expects_others_publishes_its_claims_before_it_has_seen_one(store):
+    with Lease(store, "main", expects_others=True) as lease:
+        assert lease.claim(["t1"])
+        assert [driver.claims for driver in read_drivers(store)] == [{"t1"}]
+
+
+@pytest.mark.parametrize(("age", "kept"), [(1, False), (-1, True)], ids=["an older one", "a younger one"])
+def test_of_two_drivers_that_claim_a_trial_at_the_same_moment_the_older_keeps_it(age, kept, store, monkeypatch):
+    with Lease(store, "main", expects_others=True) as lease:
+        write = lease._write
+
+        def write_after_another_has_claimed():
+            file_of(store, host="elsewhere", pid=1, number=lease.number - age)
+            write()
+
+        monkeypatch.setattr(lease, "_write", write_after_another_has_claimed)
+        assert lease.claim(["t1"]) == kept
+        monkeypatch.undo()
+        monkeypatch.setattr(lease_module, "FRESH_SECONDS", 0.0)
+        file_of(store, host="elsewhere", pid=1, claims=[])
+        assert lease.claim(["t1"])
+
+
+def test_a_unit_that_another_driver_trains_is_not_asked_for_over_and_over(store, monkeypatch):
+    file_of(store, host="elsewhere", pid=1)
+    with Lease(store, "main") as lease:
+        monkeypatch.setattr(lease, "_read_others", lambda: pytest.fail("the files were read again"))
+        monkeypatch.setattr(lease_module, "FRESH_SECONDS", 3600.0)
+        assert not lease.claim(["t1"])
 
 
 def test_a_driver_deletes_what_a_killed_one_left_behind(store):

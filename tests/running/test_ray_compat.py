@@ -6,6 +6,7 @@ import signal
 import pytest
 import ray
 from ray.air.execution._internal.actor_manager import RayActorManager
+from ray.core.generated import autoscaler_pb2
 from ray.exceptions import NodeDiedError, OutOfMemoryError, RayActorError
 from ray.experimental import internal_kv
 from ray.tune.execution.tune_controller import TuneController
@@ -99,6 +100,15 @@ def test_tune_trials_still_keep_their_error_and_their_actor():
     assert isinstance(TuneTrial.pickled_error_file, property)
     assert callable(TuneTrial.get_error)
     assert "self.ray_actor" in inspect.getsource(type(TuneTrial("stub", stub=True).temporary_state))
+
+
+def test_ray_still_takes_the_request_to_drain_a_machine():
+    """Otherwise new work starts on a machine that is about to be reclaimed."""
+    from ray.scripts import scripts
+
+    asks = inspect.getsource(scripts.drain_node.callback)
+    assert "gcs_client.drain_node(\n        node_id,\n" in asks
+    assert autoscaler_pb2.DrainNodeReason.Value("DRAIN_NODE_REASON_PREEMPTION")
 
 
 def test_ray_still_starts_through_the_functions_that_are_replaced():

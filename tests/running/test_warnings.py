@@ -24,6 +24,7 @@ def test_a_step_that_cannot_be_recorded_is_logged_once_and_the_trial_finishes(tm
         attempts={trial.id: "attempt"},
         store=store.uri,
         driver_id="driver",
+        on_cluster=False,
         device="cpu",
         threads=1,
         checkpoint_seconds=60.0,

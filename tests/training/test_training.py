@@ -107,6 +107,8 @@ def test_a_snapshot_remembers_all_of_the_curve(tmp_path):
     training = Training([trial])
     training.advance()
     training.advance()
+    training.advance(lambda step: step == 23)
+    assert training.step == 23, "between two validations, whose losses so far are part of the next point"
     save_snapshot(tmp_path / "snapshot", training.snapshot())
     resumed = finish(Training.resume([load_snapshot(tmp_path / "snapshot")]))
     whole = train(trial)

@@ -21,6 +21,7 @@ def unit_of(trial, store) -> UnitRequest:
         attempts={trial.id: f"attempt at {trial.id}"},
         store=store.uri,
         driver_id="driver",
+        on_cluster=False,
         device="cpu",
         threads=1,
         checkpoint_seconds=60.0,

@@ -76,8 +76,16 @@ class Timing:
         path = f"rates/{''.join(letter if letter.isalnum() else '-' for letter in place['device'].lower())}.json"
         known: dict[str, Any] = store.get_json(path) or {}
         ratios, packs = known.get("ratios", {}) | self._ratios, known.get("packs", {}) | self._packs
-        store.put_json(path, {"device": place["device"], "host": place["host"], "ratios": ratios, "packs": packs})
+        found = {"device": place["device"], "host": place["host"], "memory": device_memory(self._device)}
+        store.put_json(path, found | {"ratios": ratios, "packs": packs})
         return f"the times of {counted(len(self._packs), 'model')} are in {path} of the store, for orch plan"
+
+
+def device_memory(device: str) -> float | None:
+    """Return the bytes of a GPU; None for a CPU, whose memory trials do not have for themselves."""
+    if not (device.startswith("cuda") and torch.cuda.is_available()):
+        return None
+    return float(torch.cuda.get_device_properties(device).total_memory)
 
 
 def pack_sizes(trial: Trial, device: str) -> list[int]:
