@@ -66,11 +66,19 @@ def shared_program(trial: Trial, device: str) -> Hashable:
 
 
 def group_trials(planned: Iterable[PlannedTrial], device: str, most: int | None = None) -> list[list[PlannedTrial]]:
-    """Group trials into packs of at most `most`, or of the size that the planner chooses."""
+    """Group trials into packs of at most `most`, or of the size that the planner chooses.
+
+    The trials of a pack use the same user code, or none, so that nobody's code can change a trial of others.
+    """
     programs: dict[Hashable, list[PlannedTrial]] = {}
     for each in planned:
-        programs.setdefault(shared_program(each.trial, device), []).append(each)
+        programs.setdefault((_packages(each.trial), shared_program(each.trial, device)), []).append(each)
     return [pack for alike in programs.values() for pack in _packs(alike, device, most)]
+
+
+def _packages(trial: Trial) -> frozenset[str]:
+    """Return the packages of the user code that defines a trial's model or task; none if both are built in."""
+    return frozenset(type(part).__module__.partition(".")[0] for part in (trial.model, trial.task)) - {"orch"}
 
 
 def _packs(alike: list[PlannedTrial], device: str, most: int | None) -> list[list[PlannedTrial]]:

@@ -18,6 +18,7 @@ from ray.tune.experiment import Trial as TuneTrial
 from ray.tune.schedulers import TrialScheduler
 from ray.tune.search.search_algorithm import SearchAlgorithm
 
+from orch.running.forked_unit import ForkedUnit, open_unit
 from orch.running.ray_compat import create_tune_trial, losses_as_actor_errors, no_ray_on_stdout, patient_stops
 from orch.running.run_state import RunState
 from orch.running.worker import UnitRequest, UnitRun, check_shared
@@ -162,7 +163,7 @@ class Worker(tune.Trainable):
     """A worker process, as Ray sees it. It trains one unit after another, because starting a process takes seconds."""
 
     def setup(self, config: dict[str, Any]) -> None:
-        self._unit_run: UnitRun | None = None
+        self._unit_run: UnitRun | ForkedUnit | None = None
         self._request = config["request"]
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
@@ -177,9 +178,9 @@ class Worker(tune.Trainable):
             self._unit_run = self.open(self._request)
         return self._unit_run.run_for(REPORT_SECONDS)
 
-    def open(self, request: UnitRequest) -> UnitRun:
+    def open(self, request: UnitRequest) -> UnitRun | ForkedUnit:
         """Start an attempt at a unit."""
-        return UnitRun(request)
+        return open_unit(request)
 
     def cleanup(self) -> None:
         if self._unit_run is not None:

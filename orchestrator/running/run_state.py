@@ -109,6 +109,8 @@ class RunState:
         unit = self.running_units[tune_id][1]
         unit.last_report_at, unit.step = time.monotonic(), report["step"]
         unit.running = [RunningTrial.from_dict(values) for values in report.get("running", ())]
+        for text in report.get("changes", ()):
+            self.listener.changed_state(text)
         for summary in report["finished"]:
             unit.finished.add(summary["trial_id"])
             self.listener.finished(unit, summary)

@@ -5,7 +5,7 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Self
@@ -109,6 +109,8 @@ class Session:
         self._stopped = ""
         """The reason for starting no more trials; empty while the run continues."""
         self._published_at = -PUBLISH_SECONDS
+        self.changes: dict[str, None] = {}
+        """What user code has changed in the global state of its processes."""
 
     def __enter__(self) -> Self:
         return self
@@ -121,6 +123,11 @@ class Session:
 
     def arrange(self, queue: deque[Unit]) -> None:
         """Leave the units in the order in which they wait."""
+
+    def changed_state(self, text: str) -> None:
+        if text not in self.changes:
+            self.changes[text] = None
+            self.log.event("changed state", text=text)
 
     def tick(self, running: Sequence[Unit], num_waiting: int) -> None:
         """Stop the run when its time is up, write the log, show the progress, and hand it to the lease to publish."""
@@ -146,6 +153,12 @@ class Session:
     def _say(self, text: str) -> None:
         if self._display is not None:
             self._display.say(text)
+
+
+def warnings_about(changes: Iterable[str]) -> list[str]:
+    """Return the lines that tell the user at the end of a run what user code has changed in its processes."""
+    lines = [f"warning: {text}" for text in changes]
+    return [*lines, "each of these trials had a process of its own: no other trial was affected"] if lines else []
 
 
 def _in_training(units: Sequence[Unit]) -> list[dict[str, Any]]:

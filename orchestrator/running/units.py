@@ -80,6 +80,10 @@ class Listener(Protocol):
         """Handle a failed attempt; `again` says whether its open trials will be retried."""
         ...
 
+    def changed_state(self, text: str) -> None:
+        """Handle a change that user code made to the global state of its process, as a sentence."""
+        ...
+
     def tick(self, running: Sequence[Unit], num_waiting: int) -> None:
         """Handle the passing of time. It is called several times a second."""
         ...

@@ -5,6 +5,7 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import os
 import sys
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
@@ -45,7 +46,7 @@ def load(code: UserCode) -> LoadedCode:
     """Run the code, once in a process. An error names the file and the line."""
     if problems := checks.import_problems(code):
         raise InvalidCode(problems)
-    with explained(code):
+    with explained(code), _surroundings_kept():
         sweep = importlib.import_module(f"{_make_package(code)}.{code.file.removesuffix(SUFFIX)}")
     cells = vars(sweep).get("cells")
     in_grid = cells.classes if isinstance(cells, Grid) else []
@@ -132,6 +133,21 @@ def explained(code: UserCode) -> Iterator[None]:
             raise InvalidCode([f"{place}: {line}" for line in str(error).splitlines()]) from error
         reason = " ".join(str(error).split())
         raise InvalidCode([f"{place}: {type(error).__name__}: {reason}: fix it"]) from error
+
+
+@contextmanager
+def _surroundings_kept() -> Iterator[None]:
+    """Restore the environment and the current folder, which workers that are started later would inherit."""
+    environment, folder = dict(os.environ), os.getcwd()
+    try:
+        yield
+    finally:
+        if os.environ != environment:
+            for name in os.environ.keys() - environment.keys():
+                del os.environ[name]
+            os.environ.update(environment)
+        if os.getcwd() != folder:
+            os.chdir(folder)
 
 
 def _folder(code: UserCode) -> str:
