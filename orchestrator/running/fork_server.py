@@ -2,7 +2,8 @@
 
 It imports torch and computes nothing, so a fork of it begins like a new process, in milliseconds instead of seconds. On
 a CPU the user's code is loaded in a fork that stays, from which its units are forked. Nothing that a unit does reaches
-another one, whether it is known to orch or not: each ends with its own process. `orch.running.forked_unit` asks for forks.
+another one, whether orch knows of it or not, because each ends with its process. `orch.running.forked_unit` asks for
+forks.
 """
 
 import contextlib
@@ -44,7 +45,7 @@ def main() -> None:
 
 
 def end_with_parent(parent: int) -> None:
-    """Let the system end this process with its parent, even while it computes; off Linux, it ends at its next report."""
+    """Let the system end this process with its parent. Elsewhere than on Linux, it ends when it reports next."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:

@@ -66,7 +66,6 @@ class ForkServer:
             send_handle(self._channel, theirs.fileno(), None)
         return ours
 
-
     def end(self) -> None:
         """End the process, and with it all that it has forked."""
         self._channel.close()

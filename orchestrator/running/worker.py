@@ -230,7 +230,7 @@ class UnitRun:
 
     def _find_changes(self, while_loading: bool = False) -> bool:
         """Log what user code has changed in the global state since the last call. Return whether it has."""
-        if self._state_changes is None:
+        if self._state_changes is None or not self._trials:
             return False
         parts = (("model", self._trials[0].model), ("task", self._trials[0].task))
         subject = " or ".join(f"{kind} {part.name}" for kind, part in parts if code_of(type(part)) is not None)
@@ -242,7 +242,7 @@ class UnitRun:
         return bool(found)
 
     def _check_changes(self) -> None:
-        """Raise an error if the trials of a pack may have changed each other; one that trains alone may do as it likes."""
+        """Raise an error if the trials of a pack may have changed each other."""
         if self._find_changes() and len(self._trials) > 1:
             raise ChangedState(f"{self.changes[-1]}. The trials of this pack are trained one by one instead")
 

@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy
 import torch
+from torch import overrides
 from torch.nn.modules import module as torch_module
 from torch.optim import optimizer as torch_optimizer
-from torch.overrides import _get_current_function_mode_stack
 from torch.utils._device import DeviceContext
 
 CHANGES = {
@@ -49,6 +49,7 @@ HARMLESS_WHILE_LOADING = {"seed", "random", "warnings", "path"}
 """What the top of a file may change, because nothing is trained while it is loaded."""
 _NOT_ZERO = sys.float_info.min / 4
 """A number so tiny that it becomes 0 in arithmetic that flushes denormal numbers."""
+_active_modes: Any = overrides._get_current_function_mode_stack
 _SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM, signal.SIGUSR1, signal.SIGUSR2]
 _HOOKS = [
     registry
@@ -56,7 +57,7 @@ _HOOKS = [
     for name, registry in vars(owner).items()
     if name.startswith("_global_") and isinstance(registry, dict)
 ]
-_PACKAGES = ("torch.nn", "torch.optim", "torch.autograd", "torch.linalg", "torch.fft", "torch.random", "orch")
+_PACKAGES = ("torch.nn.", "torch.optim.", "torch.autograd.", "torch.linalg.", "torch.fft.", "torch.random.", "orch.")
 """Packages of which all loaded modules are looked at for functions that were replaced."""
 _MODULES = (builtins, math, random, numpy, numpy.random, torch)
 _USERS = "orch_user_"
@@ -82,11 +83,11 @@ def read_state() -> dict[str, Any]:
         "anomalies": (torch.is_anomaly_enabled(), torch.is_autocast_enabled("cpu"), torch.is_autocast_enabled("cuda")),
         "hooks": [tuple(registry) for registry in _HOOKS],
         "modes": (
-            [mode for mode in _get_current_function_mode_stack() if not isinstance(mode, DeviceContext)],
+            [mode for mode in _active_modes() if not isinstance(mode, DeviceContext)],
             torch._C._len_torch_dispatch_stack(),
         ),
         "seed": torch.initial_seed(),
-        "random": (random.getstate(), numpy.random.get_state()[1].tobytes()),  # type: ignore[index, union-attr]
+        "random": (random.getstate(), numpy.random.get_state()[1].tobytes()),  # type: ignore[index]
         "environment": dict(os.environ),
         "folder": os.getcwd(),
         "warnings": list(warnings.filters),
@@ -100,7 +101,9 @@ class SharedFunctions:
     """The functions, classes and modules of libraries and of orch that any code may call, as they were at first."""
 
     def __init__(self) -> None:
-        self._modules = {name: each for name, each in sys.modules.items() if not name.startswith(_USERS)}
+        self._modules: dict[str, Any] = {
+            name: each for name, each in sys.modules.items() if not name.startswith(_USERS)
+        }
         self._spaces = dict(_namespaces())
         self._names = [
             (space, f"{place}.{name}", name, value)
@@ -116,18 +119,18 @@ class SharedFunctions:
         With `by_users`, only those count that now stand for something which a user's code defines: libraries may
         replace functions when they are imported.
         """
-        modules = {name: sys.modules.get(name) for name, each in self._modules.items() if sys.modules.get(name) != each}
+        modules = [name for name, module in self._modules.items() if sys.modules.get(name) is not module]
         changed = [each for each in self._names if each[0].get(each[2]) is not each[3]]
         if changed or modules:
             self._names = [(space, full, name, space.get(name)) for space, full, name, _ in self._names]
-            self._modules |= modules
+            self._modules |= {name: sys.modules.get(name) for name in modules}
         changed += self._added()
         names = [full for space, full, name, _ in changed if not by_users or _is_users(space.get(name))]
         return list(dict.fromkeys([*modules, *names]))
 
     def _added(self) -> list[tuple[_Namespace, str, str, Any]]:
         """Return what was added to classes, where it may hide what they inherit."""
-        added = []
+        added: list[tuple[_Namespace, str, str, Any]] = []
         for place, space in self._spaces.items():
             if len(space) != self._num_names[place] and isinstance(space, MappingProxyType):
                 self._num_names[place] = len(space)
@@ -151,8 +154,8 @@ def _is_users(value: Any) -> bool:
 def _namespaces() -> Iterator[tuple[str, _Namespace]]:
     """Yield the modules that are looked at, and the classes that they define, each with the names in it."""
     seen = set()
-    modules = [module for name, module in sys.modules.items() if name.startswith(tuple(f"{p}." for p in _PACKAGES))]
-    for module in dict.fromkeys((*_MODULES, *(sys.modules[name] for name in _PACKAGES if name in sys.modules), *modules)):
+    modules = [module for name, module in sys.modules.items() if f"{name}.".startswith(_PACKAGES)]
+    for module in dict.fromkeys((*_MODULES, *modules)):
         if not isinstance(module, ModuleType):
             continue
         yield module.__name__, vars(module)
@@ -170,7 +173,7 @@ class StateChanges:
         self._before = read_state()
 
     def find(self, while_loading: bool = False) -> list[str]:
-        """Return what has changed, as ends of sentences. What libraries change while they are imported does not count."""
+        """Return what has changed, as ends of sentences, but for what libraries change while they are imported."""
         now, before = read_state(), self._before
         self._before = now
         has_imported = now["imported"] != before["imported"]

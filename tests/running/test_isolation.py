@@ -113,7 +113,10 @@ POISONS = [
     ("sys.path.insert(0, '/nowhere')", "changes where Python finds modules"),
     ("sys.modules['json'] = types.ModuleType('json')", "replaces json, which all code shares"),
     ("torch.relu = torch.tanh", "replaces torch.relu, which all code shares"),
-    ("nn.Linear.forward = lambda self, x: nn.functional.linear(x, self.weight, 2 * self.bias)", "replaces torch.nn.modules.linear.Linear.forward"),
+    (
+        "nn.Linear.reset_parameters = nn.Bilinear.reset_parameters",
+        "replaces torch.nn.modules.linear.Linear.reset_parameters",
+    ),
     ("torch.Tensor.cumsum = torch.Tensor.cumprod", "replaces torch.Tensor.cumsum"),
     ("orch.training.evaluation.evaluate = print", "replaces orch.training.evaluation.evaluate"),
 ]
