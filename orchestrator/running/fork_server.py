@@ -25,8 +25,9 @@ from orch.running.forked_unit import LOAD
 from orch.running.worker import UnitRequest, UnitRun
 from orch.tasks.sampling import derive_seed
 from orch.training.train import use_full_precision
-from orch.usercode import UserCode, make_catalogue
+from orch.usercode import UserCode
 from orch.usercode.global_state import changes_in_this_process
+from orch.usercode.loading import run_all_files
 
 _PR_SET_PDEATHSIG = 1
 _FIRST_USED_LATE = ("numba", "pandas", "pyarrow.pandas_compat")
@@ -82,8 +83,9 @@ def serve(requests: Connection) -> None:
 
 def load(code: list[dict[str, Any]]) -> None:
     """Load user code. If that fails, it fails again in each unit, which reports it."""
-    with contextlib.suppress(Exception):
-        make_catalogue(tuple(UserCode.from_dict(values) for values in code))
+    for values in code:
+        with contextlib.suppress(Exception, SystemExit):
+            run_all_files(UserCode.from_dict(values))
 
 
 class ChannelLog:

@@ -60,6 +60,16 @@ _HOOKS = [
 _PACKAGES = ("torch.nn.", "torch.optim.", "torch.autograd.", "torch.linalg.", "torch.fft.", "torch.random.", "orch.")
 """Packages of which all loaded modules are looked at for functions that were replaced."""
 _MODULES = (builtins, math, random, numpy, numpy.random, torch)
+_AT_START = {
+    "dtype": torch.float32,
+    "device": torch.device("cpu"),
+    "flags": (False, False, False, False, True),
+    "gradients": (True, False),
+    "anomalies": (False, False, False),
+    "hooks": [()] * len(_HOOKS),
+    "modes": ([], 0),
+}
+"""The state of a process that has just imported torch."""
 _USERS = "orch_user_"
 _Namespace = MappingProxyType[str, Any] | dict[str, Any]
 
@@ -168,9 +178,10 @@ def _namespaces() -> Iterator[tuple[str, _Namespace]]:
 class StateChanges:
     """Tells what has changed in the global state since it was made, or since it was asked last."""
 
-    def __init__(self) -> None:
+    def __init__(self, since_start: bool = False) -> None:
+        """Begin now or, as far as torch's settings are concerned, at the start of the process."""
         self._functions = SharedFunctions()
-        self._before = read_state()
+        self._before = read_state() | (_AT_START if since_start else {})
 
     def find(self, while_loading: bool = False) -> list[str]:
         """Return what has changed, as ends of sentences, but for what libraries change while they are imported."""

@@ -76,6 +76,13 @@ def load(code: UserCode) -> LoadedCode:
     )
 
 
+def run_all_files(code: UserCode) -> None:
+    """Load the code, and also its files that are imported only when a network is made."""
+    load(code)
+    for name in code.python_files:
+        importlib.import_module(f"{_make_package(code)}.{name.removesuffix(SUFFIX)}")
+
+
 def _made_tasks(sweep: ModuleType) -> Iterator[Task]:
     """Yield the tasks among a file's values, in its lists and in its grid."""
     for value in vars(sweep).values():

@@ -1,9 +1,13 @@
 """One trial never changes another, whatever its user's code does to the process; and the user is told what it did."""
 
+import contextlib
+import json
 import os
 import signal
+import subprocess
 import sys
 from collections import deque
+from pathlib import Path
 
 import pytest
 import torch
@@ -21,6 +25,9 @@ from orch.running.worker import DEFAULT_TRAINING, UnitRequest, UnitRun
 from orch.store import Outcome, Store
 from orch.training.train import train
 from orch.usercode import codes_defining
+from tests.engine.conftest import wait_for
+
+pytestmark = pytest.mark.thorough
 
 FILE = '''\
 """For tests."""
@@ -263,3 +270,37 @@ def test_the_user_is_told_at_the_end_what_was_changed_and_that_nothing_else_was(
     first, last = warnings_about(["model a changes os.environ: set it before"])
     assert first == "warning: model a changes os.environ: set it before"
     assert last == "each of these trials had a process of its own: no other trial was affected"
+
+
+KILLED = """\
+import json, sys, time
+from orch.running.forked_unit import open_unit
+unit = open_unit(json.load(sys.stdin))
+print("open", flush=True)
+time.sleep(600)
+"""
+
+
+def test_units_end_with_their_worker(trials, tmp_path):
+    store = Store.open(tmp_path)
+    worker = subprocess.Popen([sys.executable, "-c", KILLED], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    with worker.stdin as given, worker.stdout as output:
+        given.write(json.dumps(unit_of(trials[0], store)).encode())
+        given.close()
+        assert output.readline() == b"open\n"
+        (pid,) = {row["pid"] for row in store.read("attempts").to_pylist()}
+        parents = [pid, *(parent_of(each) for each in (pid, parent_of(pid)))]
+        assert parent_of(parents[-1]) == worker.pid
+        worker.kill()
+        worker.wait()
+    wait_for(lambda: not any(is_alive(each) for each in parents))
+
+
+def parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def is_alive(pid: int) -> bool:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
