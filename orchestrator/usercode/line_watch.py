@@ -59,14 +59,16 @@ class Watch:
     def watching(self, while_loading: bool = False) -> Iterator[None]:
         self._keys = _WHILE_LOADING if while_loading else set(CHANGES)
         self._depth, self._started, functions = 0, [], SharedFunctions()
-        running = _running()
+        running, num_imported = _running(), len(sys.modules)
         sys.settrace(self._called)
         try:
             yield
         finally:
             sys.settrace(None)
             os.ftruncate(self._place_file, 0)
-        if replaced := functions.replaced(by_users=while_loading):
+        # Libraries replace functions when they are imported, and torch when its settings change.
+        by_users = while_loading or bool(self.problems) or len(sys.modules) != num_imported
+        if replaced := functions.replaced(by_users):
             self._add("", text_about(replaced))
         if staying := _running() - running:
             kind = " and ".join(sorted({kind for kind, _ in staying}))

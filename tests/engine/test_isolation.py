@@ -7,6 +7,7 @@ from orch.training.train import train
 
 FILE = '''\
 import os
+import sys
 
 import torch
 from torch import nn
@@ -16,17 +17,15 @@ import orch
 
 @orch.model
 class Poisonous(nn.Module):
-    """It changes its process only after the few steps for which it is tried."""
+    """It behaves while it is tried, as a change in a late step or in a rare branch would."""
 
     def __init__(self, vocabulary, width=8, poison=""):
         super().__init__()
         self.embedding, self.head = nn.Embedding(vocabulary, width), nn.Linear(width, vocabulary)
-        self.register_buffer("steps", torch.zeros((), dtype=torch.int64))
         self.poison = poison
 
     def forward(self, tokens):
-        self.steps += self.training
-        if self.steps > 16:
+        if "probe" not in sys.argv[0]:
             if self.poison == "dtype":
                 torch.set_default_dtype(torch.float64)
             elif self.poison == "function":
