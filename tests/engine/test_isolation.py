@@ -32,7 +32,12 @@ class Poisonous(nn.Module):
                 torch.tanh = torch.sigmoid
             elif self.poison == "environment":
                 os.environ["ORCH_KERNEL"] = "plain"
-        return self.head(self.embedding(tokens).cumsum(1))
+        h = self.embedding.weight.new_zeros(len(tokens), self.head.in_features)
+        states = []
+        for token in tokens.unbind(1):
+            h = torch.relu(0.5 * h + self.embedding.weight[token])
+            states.append(h)
+        return self.head(torch.stack(states, 1))
 
 
 def cells(scale, results):

@@ -21,11 +21,11 @@ from orch.running.requests import Request
 from orch.running.run_state import RunState
 from orch.running.session import warnings_about
 from orch.running.units import Unit
-from orch.running.worker import DEFAULT_TRAINING, UnitRequest, UnitRun
+from orch.running.worker import UnitRequest, UnitRun
 from orch.store import Outcome, Store
 from orch.training.train import train
-from orch.usercode import codes_defining
 from tests.engine.conftest import wait_for
+from tests.usercode.test_worker import unit_of as unit_of_trial
 
 pytestmark = pytest.mark.thorough
 
@@ -131,20 +131,9 @@ POISONS = [
 
 
 def unit_of(trials, store) -> UnitRequest:
-    return UnitRequest(
-        trials=[trial.to_dict() for trial in trials],
-        attempts={trial.id: f"attempt at {trial.id}" for trial in trials},
-        store=store.uri,
-        driver_id="driver",
-        device="cpu",
-        threads=1,
-        checkpoint_seconds=60.0,
-        weights_limit=0,
-        training=DEFAULT_TRAINING,
-        code=[code.to_dict() for code in codes_defining(trials)],
-        git_commit=None,
-        git_dirty=None,
-    )
+    alone = [unit_of_trial(trial, store) for trial in trials]
+    attempts = {trial_id: attempt for each in alone for trial_id, attempt in each["attempts"].items()}
+    return alone[0] | {"trials": [each["trials"][0] for each in alone], "attempts": attempts}
 
 
 @pytest.fixture(scope="module")
