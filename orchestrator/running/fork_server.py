@@ -8,6 +8,7 @@ forks.
 
 import contextlib
 import ctypes
+import gc
 import importlib
 import os
 import random
@@ -55,6 +56,8 @@ def end_with_parent(parent: int) -> None:
 
 def serve(requests: Connection) -> None:
     """Fork a process for each request, which comes with the channel that the fork is to talk through."""
+    gc.collect()
+    gc.freeze()  # otherwise the collector of each fork would copy nearly all memory
     while True:
         try:
             purpose, given = requests.recv()
