@@ -24,6 +24,8 @@ from torch.nn.modules import module as torch_module
 from torch.optim import optimizer as torch_optimizer
 from torch.utils._device import DeviceContext
 
+from orch.usercode.loading import PREFIX, current_folder
+
 CHANGES = {
     "dtype": "changes torch's default dtype: give dtype= where a tensor is made instead",
     "device": "changes torch's default device: give device= where a tensor is made instead",
@@ -70,12 +72,11 @@ _AT_START = {
     "modes": ([], 0),
 }
 """The state of a process that has just imported torch."""
-_USERS = "orch_user_"
 _Namespace = MappingProxyType[str, Any] | dict[str, Any]
 
 
 def read_state() -> dict[str, Any]:
-    """Return the global state but for the functions of libraries. It takes some 50 microseconds."""
+    """Return the global state but for the functions of libraries. It takes well under a millisecond."""
     cudnn = torch.backends.cudnn
     return {
         "dtype": torch.get_default_dtype(),
@@ -99,7 +100,7 @@ def read_state() -> dict[str, Any]:
         "seed": torch.initial_seed(),
         "random": (random.getstate(), numpy.random.get_state()[1].tobytes()),  # type: ignore[index]
         "environment": dict(os.environ),
-        "folder": os.getcwd(),
+        "folder": current_folder(),
         "warnings": list(warnings.filters),
         "signals": [signal.getsignal(number) for number in _SIGNALS],
         "path": (list(sys.path), list(sys.meta_path), list(sys.path_hooks)),
@@ -112,7 +113,7 @@ class SharedFunctions:
 
     def __init__(self) -> None:
         self._modules: dict[str, Any] = {
-            name: each for name, each in sys.modules.items() if not name.startswith(_USERS)
+            name: each for name, each in sys.modules.items() if not name.startswith(PREFIX)
         }
         self._spaces = dict(_namespaces())
         self._names = [
@@ -158,7 +159,7 @@ def _can_be_called(value: Any) -> bool:
 
 
 def _is_users(value: Any) -> bool:
-    return (getattr(value, "__module__", None) or "").startswith(_USERS)
+    return (getattr(value, "__module__", None) or "").startswith(PREFIX)
 
 
 def _namespaces() -> Iterator[tuple[str, _Namespace]]:

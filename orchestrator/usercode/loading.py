@@ -24,8 +24,8 @@ from orch.usercode import checks
 from orch.usercode.code import SUFFIX, UserCode
 from orch.usercode.revision import Binding, revision
 
-_PREFIX = "orch_user_"
-CODE_FOLDER = f"/{_PREFIX}code/"
+PREFIX = "orch_user_"
+CODE_FOLDER = f"/{PREFIX}code/"
 """The folder of all users' code in tracebacks. It does not exist on disk: lines are shown as they were run."""
 
 
@@ -145,7 +145,7 @@ def explained(code: UserCode) -> Iterator[None]:
 @contextmanager
 def _surroundings_kept() -> Iterator[None]:
     """Restore the environment and the current folder, which workers that are started later would inherit."""
-    environment, folder = dict(os.environ), os.getcwd()
+    environment, folder = dict(os.environ), current_folder()
     try:
         yield
     finally:
@@ -153,8 +153,16 @@ def _surroundings_kept() -> Iterator[None]:
             for name in os.environ.keys() - environment.keys():
                 del os.environ[name]
             os.environ.update(environment)
-        if os.getcwd() != folder:
+        if folder and current_folder() != folder:
             os.chdir(folder)
+
+
+def current_folder() -> str:
+    """Return the current folder; empty if it was deleted."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""
 
 
 def _folder(code: UserCode) -> str:
@@ -166,7 +174,7 @@ def _make_package(code: UserCode) -> str:
 
     The package's search path is a folder that exists only as an entry of the import system's table of finders.
     """
-    name = f"{_PREFIX}{code.digest}"
+    name = f"{PREFIX}{code.digest}"
     if name not in sys.modules:
         folder = _folder(code)
         sys.path_importer_cache[folder] = _TextFinder(code, folder)

@@ -293,3 +293,11 @@ def is_alive(pid: int) -> bool:
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     return False
+
+
+def test_orch_train_tells_what_a_file_changes_for_a_built_in_model_too(tmp_path):
+    (tmp_path / "task.py").write_text(f"import torch\ntorch.set_default_dtype(torch.float64)\n{TASK}")
+    small = ["--steps", "2", "--width", "8", "--test-length", "20", "--test-samples", "8", "--curve-lengths", "10"]
+    command = [sys.executable, "-m", "orch", "train", "task.py", "--model", "rnn", "--task", "mine", *small]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "warning: your code changes torch's default dtype: give dtype= where" in done.stderr
