@@ -22,6 +22,7 @@ from orch.running.run_state import RunState
 from orch.running.session import warnings_about
 from orch.running.units import Unit
 from orch.running.worker import UnitRequest, UnitRun
+from orch.search.point_run import PointRun
 from orch.store import Outcome, Store
 from orch.training.train import train
 from tests.engine.conftest import wait_for
@@ -301,3 +302,20 @@ def test_orch_train_tells_what_a_file_changes_for_a_built_in_model_too(tmp_path)
     command = [sys.executable, "-m", "orch", "train", "task.py", "--model", "rnn", "--task", "mine", *small]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert "warning: your code changes torch's default dtype: give dtype= where" in done.stderr
+
+
+def test_the_seeds_of_a_searched_point_have_a_process_each(trials, undisturbed, tmp_path):
+    store = Store.open(tmp_path)
+    point = {
+        "objective": {"metric": "accuracy_10", "aggregate": "mean"},
+        "known": {},
+        "rungs": (),
+        "result_path": "none",
+    }
+    run = PointRun(unit_of([trials[0][0], trials[1][0]], store) | point)
+    report = run.run_for(600)
+    run.stop()
+    assert report["done"]
+    assert [text.partition(":")[0] for text in report["changes"]] == ["model poisonous changes torch's default dtype"]
+    assert len({row["pid"] for row in store.read("attempts").to_pylist()}) == 2
+    assert numbers(store, trials[0][0]) == undisturbed
