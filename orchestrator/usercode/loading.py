@@ -46,7 +46,7 @@ def load(code: UserCode) -> LoadedCode:
     """Run the code, once in a process. An error names the file and the line."""
     if problems := checks.import_problems(code):
         raise InvalidCode(problems)
-    with explained(code), _surroundings_kept():
+    with explained(code), surroundings_kept():
         sweep = importlib.import_module(f"{_make_package(code)}.{code.file.removesuffix(SUFFIX)}")
     cells = vars(sweep).get("cells")
     in_grid = cells.classes if isinstance(cells, Grid) else []
@@ -143,7 +143,7 @@ def explained(code: UserCode) -> Iterator[None]:
 
 
 @contextmanager
-def _surroundings_kept() -> Iterator[None]:
+def surroundings_kept() -> Iterator[None]:
     """Restore the environment and the current folder, which workers that are started later would inherit."""
     environment, folder = dict(os.environ), current_folder()
     try:

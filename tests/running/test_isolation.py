@@ -246,10 +246,12 @@ def test_a_unit_is_stopped_with_a_checkpoint_and_another_process_continues_it(tr
     assert numbers(store, trial) == undisturbed
 
 
-def test_loading_a_file_leaves_the_environment_and_the_folder_as_they_were(tmp_path, monkeypatch):
+@pytest.mark.parametrize("place", ["import orch", "    for task in"])
+def test_planning_a_file_leaves_the_environment_and_the_folder_as_they_were(tmp_path, monkeypatch, place):
     monkeypatch.setenv("CHANGED_NAME", "before")
-    text = "import os\nos.environ |= {'CHANGED_NAME': 'after', 'NEW_NAME': 'after'}\nos.chdir('/')\n"
-    (tmp_path / "task.py").write_text(TASK.replace("import orch", f"{text}import orch"))
+    text = "import os; os.environ |= {'CHANGED_NAME': 'after', 'NEW_NAME': 'after'}; os.chdir('/')\n"
+    indent = " " * (len(place) - len(place.lstrip()))
+    (tmp_path / "task.py").write_text(TASK.replace(place, f"{indent}{text}{place}"))
     folder = os.getcwd()
     assert Request.read([str(tmp_path / "task.py")], "smoke", ()).plan(None).trials
     assert (os.environ["CHANGED_NAME"], os.environ.get("NEW_NAME"), os.getcwd()) == ("before", None, folder)
