@@ -11,13 +11,13 @@ import os
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypedDict
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from orch.core.errors import OrchError
 from orch.running import provenance
 from orch.running.checkpoint_writer import CheckpointWriter
-from orch.running.driver_log import worker_log
-from orch.running.failures import Failure, TrialError, describe
+from orch.running.driver_log import Log, worker_log
+from orch.running.failures import ChangedState, Failure, TrialError, describe
 from orch.running.options import DEFAULT_TRAINING
 from orch.running.running_trial import RunningTrial, published_curve
 from orch.store import Outcome, Store, curve_rows, trial_row
@@ -68,18 +68,6 @@ class UnitState(NamedTuple):
     step: int
     changes: list[str]
     """What the unit's user code has changed in the global state of its process, a sentence for each change."""
-
-
-class Log(Protocol):
-    """Receives the events of a unit."""
-
-    def event(self, what: str, **fields: Any) -> None: ...
-
-    def flush(self, now: bool = False) -> None: ...
-
-
-class ChangedState(Exception):
-    """Raised when the code of a pack has changed the global state, so that its trials may have changed each other."""
 
 
 def check_shared(request: UnitRequest) -> None:
@@ -374,10 +362,7 @@ class UnitRun:
     def _failed(self, error: BaseException) -> TrialError:
         """End every open attempt with this error, and return the exception that reports it to the driver."""
         failure = describe(error)
-        if isinstance(error, ChangedState):
-            failure = Failure(Outcome.INTERRUPTED, "changed global state", str(error), deterministic=True)
-        else:
-            self._find_changes()  # the log then has the likely cause of what was raised
+        self._find_changes()  # the log then has the likely cause of what was raised
         self._rest_writer()
         try:
             for trial_id in list(self._open_attempts):

@@ -69,7 +69,7 @@ def test_poisonous_trials_change_no_other_trial_of_their_worker_and_are_named(sw
             pids.append((attempt["pid"], attempt["outcome"]))
         else:
             built_in_pids.add(attempt["pid"])
-    assert len(built_in_pids) == 1, "trials without user code share the worker's process"
+    assert len(built_in_pids) <= 2, "a worker process is replaced only after the attempt at the pack"
     assert not built_in_pids & {pid for pid, _ in pids}
     assert any(outcome == "interrupted" for _, outcome in pids), "the trials of a pack were trained again, one by one"
 
