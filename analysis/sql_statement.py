@@ -101,10 +101,15 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _may_be_any(nodes: list[dict[str, Any]], tables: frozenset[str]) -> bool:
-    """Return whether columns may be meant without being named: by `*`, NATURAL, position, or a row as a whole."""
+    """Return whether columns may be meant without being named: by `*`, NATURAL, position, or a row as a whole.
+
+    The star that stands for ORDER BY ALL means only columns that are selected.
+    """
+    orders = (order["expression"] for node in nodes if node.get("type") == "ORDER_MODIFIER" for order in node["orders"])
+    by_all = [each for each in orders if each["type"] == "STAR" and each["columns"] and each["expr"] is None]
     rows = tables | {node["alias"].lower() for node in nodes if "alias" in node and "class" not in node}
     return any(
-        (kind := str(node.get("type"))) in _ANY_COLUMN
+        ((kind := str(node.get("type"))) in _ANY_COLUMN and node not in by_all)
         or node.get("ref_type") == "NATURAL"
         or node.get("column_name_alias")
         or (kind == "COLUMN_REF" and len(names := node["column_names"]) == 1 and names[0].lower() in rows)

@@ -33,6 +33,10 @@ class NodeType:
     security_groups: tuple[str, ...]
     instance_profile: str | None
     key_name: str | None
+    subnetwork: str | None = None
+    """The network of a machine on Google Cloud."""
+    on_maintenance: str | None = None
+    """What Google Cloud does with a machine when its host is maintained."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -161,6 +165,8 @@ def _from_script(path: Path, text: str) -> Launcher:
 
 def _node_type(name: str, values: Mapping[str, Any]) -> NodeType:
     machine, resources = _mapping(values.get("node_config")), _mapping(values.get("resources"))
+    if "machineType" in machine:
+        return _google_node_type(name, values, machine)
     groups = _lines(machine.get("SecurityGroupIds"))
     for interface in machine.get("NetworkInterfaces") or []:
         groups += _lines(_mapping(interface).get("Groups"))
@@ -177,6 +183,26 @@ def _node_type(name: str, values: Mapping[str, Any]) -> NodeType:
         security_groups=tuple(groups),
         instance_profile=profile.get("Name") or profile.get("Arn"),
         key_name=machine.get("KeyName"),
+    )
+
+
+def _google_node_type(name: str, values: Mapping[str, Any], machine: Mapping[str, Any]) -> NodeType:
+    resources, schedule = _mapping(values.get("resources")), _mapping(machine.get("scheduling"))
+    disk, interface, account = (_first(machine.get(key)) for key in ("disks", "networkInterfaces", "serviceAccounts"))
+    return NodeType(
+        name=name,
+        instance_type=str(machine["machineType"]).rpartition("/")[2],
+        num_gpus=_integer(resources.get("GPU")),
+        num_cpus=_integer(resources.get("CPU")),
+        min_workers=_integer(values.get("min_workers")) or 0,
+        max_workers=_integer(values.get("max_workers")),
+        spot=schedule.get("provisioningModel") == "SPOT" or bool(schedule.get("preemptible")),
+        image=_mapping(disk.get("initializeParams")).get("sourceImage"),
+        security_groups=(),
+        instance_profile=account.get("email"),
+        key_name=None,
+        subnetwork=interface.get("subnetwork"),
+        on_maintenance=schedule.get("onHostMaintenance"),
     )
 
 
@@ -205,6 +231,10 @@ def _found(pattern: str, text: str) -> str | None:
 
 def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
+
+
+def _first(value: Any) -> Mapping[str, Any]:
+    return _mapping(value[0]) if isinstance(value, list) and value else {}
 
 
 def _lines(value: Any) -> list[str]:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from orch.cluster.google_rules import check_google
 from orch.cluster.launcher import Launcher, NodeType
 from orch.cluster.placeholders import is_placeholder
 from orch.cluster.prices import INSTANCES, num_gpus
@@ -14,7 +15,11 @@ SPOT_FIRST = ("RAY_enable_autoscaler_v2=0", "RAY_AUTOSCALER_UTILIZATION_SCORER=o
 def check_machines(launcher: Launcher) -> Iterator[Problem]:
     """Report machines that would not start, are not the intended ones, or cost more than intended."""
     if launcher.provider == "aws":
+        yield from _check_workers(launcher)
         yield from _check_aws(launcher)
+    elif launcher.provider == "gcp":
+        yield from _check_workers(launcher)
+        yield from check_google(launcher)
     elif launcher.provider == "local":
         yield from _check_addresses(launcher)
     elif launcher.provider != "slurm":
@@ -31,7 +36,8 @@ def check_machines(launcher: Launcher) -> Iterator[Problem]:
             yield error(f"the image {launcher.docker_image} changes under its name: pin one by its version")
 
 
-def _check_aws(launcher: Launcher) -> Iterator[Problem]:
+def _check_workers(launcher: Launcher) -> Iterator[Problem]:
+    """Check what every cloud has: a head that runs no trials, workers with GPUs, numbers that agree."""
     if launcher.head is not None:
         yield from _check_head(launcher.head, launcher.head_start)
     if not launcher.workers:
@@ -40,9 +46,15 @@ def _check_aws(launcher: Launcher) -> Iterator[Problem]:
         yield warning("no type of worker has a GPU: trials at the paper's scale would wait forever")
     for node in (launcher.head, *launcher.workers):
         if node is not None:
+            yield from _check_resources(node)
+    yield from _check_numbers(launcher)
+
+
+def _check_aws(launcher: Launcher) -> Iterator[Problem]:
+    for node in (launcher.head, *launcher.workers):
+        if node is not None:
             yield from _check_instance(node, own_key=bool(launcher.ssh_private_key))
     yield from _check_store_role(launcher)
-    yield from _check_numbers(launcher)
     yield from _check_spot(launcher)
 
 
@@ -50,7 +62,7 @@ def _check_head(head: NodeType, start: str) -> Iterator[Problem]:
     if head.num_cpus != 0 and not re.search(r"--num-cpus[=\s]+0\b", start):
         yield error("the head would run trials and starve the driver: give it resources: {CPU: 0}")
     if head.spot:
-        yield error("the head is a spot instance, and the sweep ends with it: remove its InstanceMarketOptions")
+        yield error("the head is a spot instance, and the sweep ends with it: make it an on-demand one")
 
 
 def _check_instance(node: NodeType, own_key: bool) -> Iterator[Problem]:
@@ -69,6 +81,11 @@ def _check_instance(node: NodeType, own_key: bool) -> Iterator[Problem]:
         yield error(f"{node.name} has no KeyName to go with ssh_private_key: set it, or leave ssh_private_key to Ray")
     if node.instance_type is None:
         yield error(f"{node.name} has no InstanceType: set one, such as p4d.24xlarge")
+
+
+def _check_resources(node: NodeType) -> Iterator[Problem]:
+    """Compare the CPUs and GPUs that the file declares with those that the machine has."""
+    if node.instance_type is None:
         return
     instance = INSTANCES.get(node.instance_type)
     if instance is None:

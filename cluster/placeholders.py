@@ -17,6 +17,10 @@ REMEDIES = {
     "worker_ips": "put the addresses of the other machines",
     "ssh_user": "put the name that you log in with",
     "ssh_private_key": "put the key that opens the machines",
+    "project_id": "put the id of your project on Google Cloud",
+    "sourceImage": "put the name of the image; the comment above it has the command that finds it",
+    "subnetwork": "put a subnetwork of yours whose firewall lets in ssh from your address, and everything from itself",
+    "email": "put the service account that lets these machines reach the store",
     "partition": "put the name of a partition with GPUs; sinfo lists them",
 }
 

@@ -16,12 +16,12 @@ DATED = "September 2026, us-east-1"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Instance:
-    """An instance type of AWS. `spot` is None where no spot price is recorded."""
+    """An instance type. A price is None where none is recorded: no spot price, and no price on Google Cloud."""
 
     num_gpus: int
     gpu: str
     num_cpus: int
-    on_demand: float
+    on_demand: float | None
     spot: float | None = None
 
 
@@ -42,6 +42,13 @@ INSTANCES: Mapping[str, Instance] = MappingProxyType(
         "m7i.2xlarge": Instance(0, "", 8, 0.4032),
         "m7i.4xlarge": Instance(0, "", 16, 0.8064),
         "m7i.8xlarge": Instance(0, "", 32, 1.6128),
+        "a2-highgpu-1g": Instance(1, "A100 40 GB", 12, None),
+        "a2-highgpu-2g": Instance(2, "A100 40 GB", 24, None),
+        "a2-highgpu-4g": Instance(4, "A100 40 GB", 48, None),
+        "a2-highgpu-8g": Instance(8, "A100 40 GB", 96, None),
+        "a2-megagpu-16g": Instance(16, "A100 40 GB", 96, None),
+        "a2-ultragpu-8g": Instance(8, "A100 80 GB", 96, None),
+        "n2-standard-8": Instance(0, "", 8, None),
     }
 )
 
@@ -69,13 +76,20 @@ def gpus_per_worker(launcher: Launcher) -> int:
 
 def hourly_cost(launcher: Launcher, num_workers: int) -> HourlyCost | None:
     """Return the hourly cost of the head and `num_workers` workers; None if the price of a machine is unknown."""
+    prices = node_prices(launcher)
+    if prices is None or launcher.head is None:
+        return None
+    head, workers = prices[launcher.head.name], [prices[node.name] for node in launcher.workers]
+    return HourlyCost(head + num_workers * min(workers), head + num_workers * max(workers))
+
+
+def node_prices(launcher: Launcher) -> dict[str, float] | None:
+    """Return the hourly price of each node type by its name; None if one of them is unknown."""
     if launcher.provider != "aws" or launcher.head is None or not launcher.workers:
         return None
-    head, *workers = map(_price, (launcher.head, *launcher.workers))
-    known = [price for price in workers if price is not None]
-    if head is None or len(known) < len(workers):
-        return None
-    return HourlyCost(head + num_workers * min(known), head + num_workers * max(known))
+    found = {node.name: _price(node) for node in (launcher.head, *launcher.workers)}
+    known = {name: price for name, price in found.items() if price is not None}
+    return known if len(known) == len(found) else None
 
 
 def _price(node: NodeType) -> float | None:

@@ -9,7 +9,10 @@ from tests.sweeps.catalogue import catalogue_with
 
 RAY = ("engine/", "cluster/", "notebook/test_notebook.py", "analysis/test_report.py")
 """Tests that start Ray and therefore run one at a time."""
-NOT_RAY = ("cluster/test_check.py", "cluster/test_launcher.py")
+NOT_RAY = (
+    *("cluster/test_check.py", "cluster/test_destroy_aws.py", "cluster/test_init_aws.py", "cluster/test_launcher.py"),
+    "cluster/test_policies_aws.py",
+)
 """Files in the folders of `RAY` that do not start it."""
 GPU = ("gpu/", "running/test_comparisons.py")
 """Tests of code for GPUs on a CPU, and of what `orch doctor` finds on sick devices, which take minutes."""

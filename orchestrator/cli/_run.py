@@ -12,6 +12,7 @@ from orch.cli._options import Command, on_option
 from orch.cli._tables import print_rows
 from orch.core.counted import counted
 from orch.core.errors import InvalidSettings
+from orch.core.interruption import exit_code
 from orch.running.options import RunOptions
 from orch.running.progress import duration
 
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
 MOST_ROWS = 40
 """Runs end with a table of their results if it has at most this many rows."""
 DEFAULTS = RunOptions()
+POSITIVE = (
+    *("max_hours", "max_dollars", "dollars_per_hour", "cpus", "checkpoint_seconds", "hang_seconds"),
+    *("gpus_per_trial", "pack"),
+)
+"""Options that must be more than 0."""
 
 
 def worker_options(command: Command) -> Command:
@@ -29,6 +35,16 @@ def worker_options(command: Command) -> Command:
     return _with(
         command,
         click.option("--max-hours", type=float, help="Stop cleanly after this many hours."),
+        click.option(
+            "--max-dollars",
+            type=float,
+            help="Stop cleanly when the machines that are alive have cost this much since the start of the run.",
+        ),
+        click.option(
+            "--dollars-per-hour",
+            type=float,
+            help="Price of one machine, each that is alive counted.  [list prices, on a cluster of AWS]",
+        ),
         click.option("--cpus", type=int, help="Use this many CPU cores of this machine.  [all]"),
         click.option(
             "--checkpoint-seconds",
@@ -111,7 +127,7 @@ def check_options(given: dict[str, Any]) -> None:
     """Raise one error that lists every invalid option."""
     problems = [
         f"--{name.replace('_', '-')} {given[name]} is not enough: use more than 0"
-        for name in ("max_hours", "cpus", "checkpoint_seconds", "hang_seconds", "gpus_per_trial", "pack")
+        for name in POSITIVE
         if given.get(name) is not None and given[name] <= 0
     ]
     if given["weights_mb"] < 0:
@@ -127,13 +143,31 @@ def check_options(given: dict[str, Any]) -> None:
         problems.append(f"--confidence {confidence:g} is not between 0.5 and 1: use 0.95, for example")
     if given.get("decide") and given["cheapest_first"]:
         problems.append("--decide and --cheapest-first are two orders: leave one out")
+    if given["max_dollars"] is not None and not _has_price(given):
+        problems.append(
+            "--max-dollars needs the price of the machines, which is not known here: add --dollars-per-hour"
+        )
     if problems:
         raise InvalidSettings(problems)
 
 
+def _has_price(given: dict[str, Any]) -> bool:
+    """Return whether the machines that the command would run on have a price."""
+    from orch.cluster.launcher import read_launcher
+    from orch.cluster.meter import make_meter
+    from orch.cluster.prices import hourly_cost
+
+    if given["dollars_per_hour"] is None and given.get("on"):
+        return hourly_cost(read_launcher(given["on"]), 1) is not None
+    return make_meter(given["dollars_per_hour"]) is not None
+
+
 def make_options(given: dict[str, Any]) -> RunOptions:
     """Turn the options of a command into those of the library. `orch search` has only some of them."""
+    from orch.cluster.meter import make_meter
+
     same_name = {field.name: given[field.name] for field in dataclasses.fields(RunOptions) if field.name in given}
+    same_name["dollars_per_hour"] = make_meter(given["dollars_per_hour"])
     return RunOptions(
         **same_name,
         num_cpus=given["cpus"],
@@ -175,7 +209,7 @@ def run(requests: Sequence[Any], store_location: str, given: dict[str, Any]) -> 
         click.echo(line, err=True)
     _print_results(opened, summary.trials, [name for request in requests for name in request.sweeps])
     if summary.stopped == "interrupted":
-        sys.exit(130)
+        sys.exit(exit_code())
     if summary.failed or summary.left:
         sys.exit(3)
 

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +12,9 @@ from orch.cli._tables import print_rows
 from orch.core.counted import counted
 from orch.core.printable import printable
 from orch.running.progress import duration
+
+if TYPE_CHECKING:
+    from orch.running.spending import Spent
 
 TITLES = {"name": "sweep", "total": "trials", "to_do": "to do"}
 """Titles of columns that are not called like the fields of a `SweepStatus`."""
@@ -49,11 +53,15 @@ def status(context: click.Context, store: str, on: str | None, as_json: bool) ->
         click.echo(f"{found.location} has no sweeps yet: start one with orch sweep{bundled_hint()}")
     for driver in found.drivers:
         click.echo(printable(f"running now: {driver}"))
+    for line in found.quarantined:
+        click.echo(printable(f"in quarantine: {line}"))
     for line in found.workers:
         click.echo(printable(f"  {line}"))
     if found.finished_last_hour or found.seconds_left is not None:
         left = "" if found.seconds_left is None else f", about {duration(found.seconds_left)} left"
         click.echo(f"{counted(found.finished_last_hour, 'trial')} finished in the last hour{left}")
+    if found.spent.dollars is not None:
+        click.echo(_dollars(found.spent))
     if any(each.outdated for each in found.sweeps):
         click.echo("outdated: the file was edited and run again since; orch resume continues with its newest code")
     if found.distinct.lost:
@@ -62,3 +70,10 @@ def status(context: click.Context, store: str, on: str | None, as_json: bool) ->
         )
     if any(each.failed > each.lost for each in found.sweeps):
         click.echo("orch failures shows why trials failed; orch resume retries them")
+
+
+def _dollars(spent: "Spent") -> str:
+    """Describe what was spent and will be."""
+    now = "" if spent.per_hour is None else f", ${spent.per_hour:,.2f} an hour now"
+    then = "" if spent.projected is None else f", about ${spent.projected:,.2f} when all is done"
+    return f"spent: about ${spent.dollars:,.2f} by {counted(spent.runs, 'run')}{now}{then}"

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from orch.cli._options import protocol_option, store_option
+from orch.cli._options import OutputPath, protocol_option, store_option
 from orch.cli._settings import SettingsCommand, given_settings, known_definitions, model_option, task_option
 from orch.cli._sweeps import file_argument, read_definitions
 from orch.cli._tables import print_rows
 from orch.cli._training_display import Display, Interrupt
 from orch.core.counted import counted
 from orch.core.errors import InvalidSettings
+from orch.core.interruption import exit_code
 from orch.core.safetensors_header import read_orch_header
 from orch.running.options import RunOptions
 from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions, described_task
@@ -47,11 +48,11 @@ STEPS_AT_ONCE = 10
 )
 @click.option("--threads", default=1, show_default=True, help="Number of CPU threads.")
 @click.option(
-    "--save", type=click.Path(dir_okay=False, path_type=Path), help="Save the trained model to this file (safetensors)."
+    "--save", type=OutputPath(dir_okay=False, path_type=Path), help="Save the trained model to this file (safetensors)."
 )
 @click.option(
     "--checkpoint",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=OutputPath(dir_okay=False, path_type=Path),
     help="Save the unfinished trial to this file, and continue from it if it exists.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print only the result, as one JSON object.")
@@ -125,7 +126,7 @@ def train(
         else:
             save_snapshot(checkpoint, training.snapshot())
             click.echo(f"interrupted at step {training.step:,}; the same command continues from {checkpoint}", err=True)
-        sys.exit(130)
+        sys.exit(exit_code())
     result = training.results[0]
     for change in changes.find():
         click.echo(f"warning: your code {change}", err=True)

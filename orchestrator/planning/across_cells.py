@@ -17,6 +17,8 @@ from orch.tasks import Task
 CALLS_PER_VOCABULARY = 0.4e-3
 """Seconds that one more vocabulary adds to a step on a CPU. Fits packs of 27 with one and with three, at width 16."""
 LARGEST_ON_A_CPU = 27
+SEARCHED_PACKS = 10
+"""Packs of the largest size in a cell whose trials are cut into packs by a search for the cheapest cuts."""
 CACHE = 2e6
 """Bytes of states of a training batch beyond which packs of more than nine became slower on a CPU, as measured for
 blocks of two at widths 16, 32 and 64."""
@@ -70,9 +72,12 @@ def group_trials(planned: Iterable[PlannedTrial], device: str, most: int | None 
 
     The trials of a pack use the same user code, or none, so that nobody's code can change a trial of others.
     """
-    programs: dict[Hashable, list[PlannedTrial]] = {}
+    cells: dict[Trial, list[PlannedTrial]] = {}
     for each in planned:
-        programs.setdefault((_packages(each.trial), shared_program(each.trial, device)), []).append(each)
+        cells.setdefault(each.trial.stackable(), []).append(each)
+    programs: dict[Hashable, list[list[PlannedTrial]]] = {}
+    for cell, members in cells.items():
+        programs.setdefault((_packages(cell), shared_program(cell, device)), []).append(members)
     return [pack for alike in programs.values() for pack in _packs(alike, device, most)]
 
 
@@ -81,22 +86,42 @@ def _packages(trial: Trial) -> frozenset[str]:
     return frozenset(type(part).__module__.partition(".")[0] for part in (trial.model, trial.task)) - {"orch"}
 
 
-def _packs(alike: list[PlannedTrial], device: str, most: int | None) -> list[list[PlannedTrial]]:
-    """Pack trials that could share one program: each cell by itself, or across cells if that is clearly faster."""
-    cells: dict[Trial, list[PlannedTrial]] = {}
-    for each in alike:
-        cells.setdefault(each.trial.stackable(), []).append(each)
+def _packs(cells: list[list[PlannedTrial]], device: str, most: int | None) -> list[list[PlannedTrial]]:
+    """Pack cells whose trials could share one program: each by itself, or across cells if that is clearly faster."""
     apart = []
-    for members in cells.values():
+    for members in cells:
         size = pack_size(members[0].trial, len(members), device, most, members[0].probed, members[0].tried)
         apart += [members[start : start + size] for start in range(0, len(members), size)]
-    first = alike[0].trial
+    first = cells[0][0].trial
     if len(cells) == 1 or not (first.model.packs if pace_of(first, device) is PACES["gpu"] else stacks_exactly(first)):
         return apart
-    ordered = [each for cell in sorted(cells, key=_order) for each in cells[cell]]
-    across = _cheapest_cuts(ordered, device, most or _largest_across(first, device))
-    taken = [sum(_seconds([each.trial for each in pack], device) for pack in packs) for packs in (apart, across)]
+    most = most or _largest_across(first, device)
+    across: list[list[PlannedTrial]] = []
+    ordered: list[PlannedTrial] = []
+    for cell in sorted(cells, key=lambda members: _order(members[0].trial)):
+        whole, rest = _whole_packs(cell, device, most)
+        across += whole
+        ordered += rest
+    across += _cheapest_cuts(ordered, device, most)
+    taken = [_total_seconds(packs, device) for packs in (apart, across)]
     return across if taken[0] >= WORTH_IT * taken[1] else apart
+
+
+def _whole_packs(
+    cell: list[PlannedTrial], device: str, most: int
+) -> tuple[list[list[PlannedTrial]], list[PlannedTrial]]:
+    """Return packs of the fastest size of a cell with many trials, and those that are left to be packed with others.
+
+    A search for the cheapest cuts takes as many steps as there are trials, times `most`; almost all of a large cell
+    would be cut like this anyway.
+    """
+    num_whole = len(cell) - SEARCHED_PACKS * most
+    if num_whole <= 0:
+        return [], cell
+    trials = [each.trial for each in cell[:most]]
+    size = min(range(1, most + 1), key=lambda size: _seconds_if_it_fits(trials[:size], device) / size)
+    starts = range(0, num_whole - num_whole % size, size)
+    return [cell[start : start + size] for start in starts], cell[len(starts) * size :]
 
 
 def _order(cell: Trial) -> tuple[int, ...]:
@@ -119,10 +144,27 @@ def _seconds(trials: Sequence[Trial], device: str) -> float:
     return calls + step_seconds(padded(trials), len(trials), device)
 
 
+def _seconds_if_it_fits(trials: Sequence[Trial], device: str) -> float:
+    """Predict the seconds of a training step of a pack: infinite for one that takes too much memory."""
+    fits = len(trials) == 1 or memory(padded(trials), len(trials), device) <= pace_of(trials[0], device).memory
+    return _seconds(trials, device) if fits else float("inf")
+
+
+def _total_seconds(packs: Iterable[list[PlannedTrial]], device: str) -> float:
+    """Predict the seconds of a training step of each of these packs, added up."""
+    known: dict[Hashable, float] = {}
+    total = 0.0
+    for pack in packs:
+        key = (len(pack), *dict.fromkeys(each.trial.stackable() for each in pack))
+        if key not in known:
+            known[key] = _seconds([each.trial for each in pack], device)
+        total += known[key]
+    return total
+
+
 def _cheapest_cuts(ordered: list[PlannedTrial], device: str, most: int) -> list[list[PlannedTrial]]:
     """Cut a list of trials into packs that take the least time in all, and of those into packs of even size."""
     trials = [each.trial for each in ordered]
-    limit = pace_of(trials[0], device).memory
     cells = {task: number for number, task in enumerate(dict.fromkeys(trial.task for trial in trials))}
     cell_of = [cells[trial.task] for trial in trials]
     known: dict[tuple[int, int, int], float] = {}
@@ -131,8 +173,7 @@ def _cheapest_cuts(ordered: list[PlannedTrial], device: str, most: int) -> list[
         pack = trials[start:stop]
         key = cell_of[start], cell_of[stop - 1], len(pack)
         if key not in known:
-            fits = len(pack) == 1 or memory(padded(pack), len(pack), device) <= limit
-            known[key] = _seconds(pack, device) if fits else float("inf")
+            known[key] = _seconds_if_it_fits(pack, device)
         return known[key]
 
     best: list[tuple[float, int, int]] = [(0.0, 0, 0)]

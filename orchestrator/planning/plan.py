@@ -211,7 +211,8 @@ def shared_out(
     shares: dict[Trial, tuple[int, float, Basis]] = {}
     for pack in packs:
         # The others are padded to the longest sequences of the pack.
-        slowest = max(pack, key=lambda trial: estimate(trial, 1)[0])
+        kinds = dict.fromkeys(trial.stackable() for trial in pack)
+        slowest = max(kinds, key=lambda kind: estimate(kind, 1)[0])
         shares |= dict.fromkeys(pack, (len(pack), *estimate(slowest, len(pack))))
 
     def share(each: PlannedTrial) -> PlannedTrial:

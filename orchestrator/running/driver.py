@@ -8,9 +8,10 @@ Live objects are kept in `RUNS` and looked up by the driver's id, because Tune p
 
 import logging
 import os
-import shutil
-import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from ray import tune
@@ -18,10 +19,24 @@ from ray.tune.experiment import Trial as TuneTrial
 from ray.tune.schedulers import TrialScheduler
 from ray.tune.search.search_algorithm import SearchAlgorithm
 
+from orch.core.scratch import scratch_folder
+from orch.running.failures import TrialError
 from orch.running.forked_unit import ForkedUnit, open_unit
-from orch.running.ray_compat import create_tune_trial, losses_as_actor_errors, no_ray_on_stdout, patient_stops
+from orch.running.local_ray import own_folder
+from orch.running.quarantine import quarantines
+from orch.running.ray_compat import (
+    controller_for,
+    create_tune_trial,
+    losses_as_actor_errors,
+    machine_of,
+    no_ray_on_stdout,
+    no_state_of_trials,
+    remembered_trainables,
+    this_place,
+)
 from orch.running.run_state import RunState
-from orch.running.worker import UnitRequest, UnitRun, check_shared
+from orch.running.store_address import handed_out, location_at
+from orch.running.worker import UnitRequest, UnitRun, read_driver
 
 REPORT_SECONDS = 2.0
 """A worker reports about this often. Tune's controller handles one report at a time, so reports are expensive."""
@@ -45,16 +60,14 @@ def run(state: RunState, worker: "type[Worker] | None" = None, scheduler: TrialS
         os.environ[name] = value
     for name in ("ray", "ray.tune", "ray.train", "ray.data"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    RUNS[run_id] = state
     resources = {"cpu": 1.0} | ({"gpu": machines.gpus_per_trial} if machines.device == "cuda" else {})
-    scratch = tempfile.mkdtemp(prefix="orch-tune-")
-    try:
+    with scratch_folder("tune", own_folder()) as scratch, _in_runs(state):
         tuner = tune.Tuner(
             tune.with_resources(worker or Worker, resources),
             tune_config=tune.TuneConfig(search_alg=_Queue(run_id), scheduler=scheduler, reuse_actors=True),
             run_config=tune.RunConfig(
                 name="sweep",
-                storage_path=scratch,
+                storage_path=str(scratch),
                 verbose=0,
                 progress_reporter=_NoReports(),
                 callbacks=[_Watch(run_id)],
@@ -63,13 +76,28 @@ def run(state: RunState, worker: "type[Worker] | None" = None, scheduler: TrialS
                 checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
             ),
         )
-        with losses_as_actor_errors(), patient_stops(), no_ray_on_stdout():
+        with (
+            controller_for(lambda: bool(state.queue)),
+            losses_as_actor_errors(),
+            no_state_of_trials(),
+            remembered_trainables(),
+            no_ray_on_stdout(),
+        ):
             tuner.fit()
-    finally:
-        del RUNS[run_id]
-        shutil.rmtree(scratch, ignore_errors=True)
+        state.settle(wait=True)
     if state.error is not None:
         raise state.error
+
+
+@contextmanager
+def _in_runs(state: RunState) -> Iterator[None]:
+    """Let Tune's callbacks find the run, and its workers the store."""
+    RUNS[state.driver_id] = state
+    try:
+        with handed_out(state.store_address, state.store.uri):
+            yield
+    finally:
+        del RUNS[state.driver_id]
 
 
 class _Queue(SearchAlgorithm):
@@ -88,9 +116,9 @@ class _Queue(SearchAlgorithm):
 
     def next_trial(self) -> TuneTrial | None:
         state = RUNS[self._run_id]
-        # On this machine alone, units beyond the number of workers would wait for placement groups they never use, at
-        # twice the cost per trial. On a cluster, waiting units are what makes it grow.
-        full = state.machines.address is None and len(state.running_units) >= state.machines.slots
+        # Units beyond the number of workers would wait for placement groups that they never use. On a cluster that may
+        # grow beyond what is known, waiting units are what makes it grow.
+        full = not state.machines.may_grow and state.num_taken_slots >= state.machines.slots
         unit = None if full or state.stopping or self._finished else state.next_unit()
         if unit is None:
             return None
@@ -102,11 +130,15 @@ class _Queue(SearchAlgorithm):
         return tune_trial
 
     def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
-        RUNS[self._run_id].ended(trial_id, error)
+        state = RUNS[self._run_id]
+        ended = state.running_units.get(trial_id)
+        state.ended(trial_id, error)
+        if ended is not None:
+            ended[0].config = {}  # Tune keeps all its trials, and the message to the worker is the largest part of one
 
     def is_finished(self) -> bool:
         state = RUNS[self._run_id]
-        return self._finished or (not state.running_units and (state.exhausted or state.stopping))
+        return self._finished or (state.idle and (state.exhausted or state.stopping))
 
 
 class _Watch(tune.Callback):
@@ -121,6 +153,7 @@ class _Watch(tune.Callback):
         if trial.trial_id in state.running_units:
             unit = state.running_units[trial.trial_id][1]
             unit.last_report_at = time.monotonic()
+            unit.place = machine_of(trial)
             state.listener.started(unit)
 
     def on_trial_result(
@@ -147,13 +180,13 @@ class _NoReports(tune.ProgressReporter):
 
 
 class _Stop(tune.Stopper):
-    """Ends all of Tune's trials once the run is stopping."""
+    """Ends all of Tune's trials once the run is stopping, and before that those that need hold no place any longer."""
 
     def __init__(self, run_id: str):
         self._run_id = run_id
 
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
-        return False
+        return RUNS[self._run_id].lets_go(trial_id)
 
     def stop_all(self) -> bool:
         return RUNS[self._run_id].stopping
@@ -165,18 +198,27 @@ class Worker(tune.Trainable):
     def setup(self, config: dict[str, Any]) -> None:
         self._unit_run: UnitRun | ForkedUnit | None = None
         self._request = config["request"]
+        self._place = this_place()
+        self._refuses = False
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
-        self._unit_run = None
+        self._unit_run, self._refuses = None, False
         self._request = new_config["request"]
         return True
 
     def step(self) -> dict[str, Any]:
         # Not in setup: an exception in a step is reported with its traceback, one in setup as a lost actor.
-        if self._unit_run is None:
-            check_shared(self._request)
-            self._unit_run = self.open(self._request)
-        return self._unit_run.run_for(REPORT_SECONDS)
+        try:
+            if self._unit_run is None:
+                self._request = self._request | {"store": location_at(self._request["store"])}
+                self._refuses = self._refuses or quarantines(read_driver(self._request), self._place)
+                if self._refuses:
+                    time.sleep(REPORT_SECONDS)  # while this worker waits here, Ray gives its place to no other
+                    return {"refused": True, "done": False, "place": self._place.to_dict()}
+                self._unit_run = self.open(self._request)
+            return self._unit_run.run_for(REPORT_SECONDS) | {"place": self._place.to_dict()}
+        except TrialError as error:
+            raise TrialError(replace(error.failure, place=self._place)) from error
 
     def open(self, request: UnitRequest) -> UnitRun | ForkedUnit:
         """Start an attempt at a unit."""

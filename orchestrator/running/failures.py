@@ -3,11 +3,15 @@
 import re
 import traceback
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from orch.core.errors import InvalidSettings, StoreFull, StoreUnreachable
 from orch.store import Outcome, scrub
 from orch.store.attempts import AttemptError
 from orch.usercode.loading import CODE_FOLDER
+
+if TYPE_CHECKING:
+    from orch.running.quarantine import Place
 
 MOST_OUT_OF_MEMORY = 3
 """A trial killed for memory more often than this needs more memory than other trials leave it."""
@@ -15,6 +19,8 @@ MOST_LOST = 5
 """A trial whose worker is lost more often than this is itself the cause, for example by a crash in native code."""
 MOST_FAILED = 5
 """A trial that has failed this often is given up, even if each failure was different."""
+MOST_PLACES = 3
+"""A trial that has failed alike in so many places is given up, where there are as many."""
 MOST_BLAMELESS = 100
 """A trial is given up after this many lost machines: the cloud does not reclaim machines that often."""
 SAME_IN_A_ROW = 20
@@ -40,6 +46,10 @@ class Failure:
     """Whether a user's code raised an error of its own, which every other try would raise again."""
     store_lost: bool = False
     """Whether the store is full or unreachable, so that no result could be written."""
+    finished: tuple[dict[str, Any], ...] = ()
+    """Summaries of the unit's trials that finished before and were not reported yet."""
+    place: "Place | None" = None
+    """Where the attempt failed; None if that is not known."""
 
     @property
     def error(self) -> AttemptError:
@@ -102,8 +112,11 @@ def _is_deterministic(error: BaseException, frames: traceback.StackSummary) -> b
     return not may_pass and any(frame.filename.startswith(CODE_FOLDER) for frame in frames)
 
 
-def worth_another_try(failures: list[Failure]) -> bool:
-    """Return whether a trial with these failures, oldest first, should be tried again now."""
+def worth_another_try(failures: list[Failure], num_places: int = 1) -> bool:
+    """Return whether a trial with these failures, oldest first, should be tried again now.
+
+    `num_places` is the number of GPUs, or of machines without, on which it can be tried.
+    """
     last = failures[-1]
     if last.blameless:
         return len(failures) <= MOST_BLAMELESS
@@ -114,6 +127,11 @@ def worth_another_try(failures: list[Failure]) -> bool:
     if last.outcome == Outcome.FAILED and last.deterministic:
         return False
     if last.outcome == Outcome.FAILED:
-        # Every attempt has a new worker process, so an error that comes back is caused by the trial itself.
-        return len(blamed) < MOST_FAILED and sum(failure.signature == last.signature for failure in blamed) < 2
+        # Every attempt has a new worker process, so an error that comes back is caused by the trial itself, unless it
+        # comes back where it was: then the place may be sick. Two places may be.
+        alike = [failure for failure in blamed if failure.signature == last.signature]
+        known = {failure.place for failure in alike if failure.place is not None}
+        num_different = len(known) + sum(failure.place is None for failure in alike)
+        num_alike = len(alike) if num_places == 1 else num_different
+        return len(blamed) < MOST_FAILED and num_alike < max(2, min(num_places, MOST_PLACES))
     return False

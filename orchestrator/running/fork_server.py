@@ -119,7 +119,7 @@ def train(channel: Connection, request: UnitRequest, num_in_turn: int) -> None:
                 name, arguments = channel.recv()
                 found = getattr(run, name)
                 result = found(*arguments) if callable(found) else found
-            channel.send(("returned", result, run.state))
+            channel.send(("returned", result, run.state, run.take_finished()))
         except EOFError:
             return
         except Exception as error:

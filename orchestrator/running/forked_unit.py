@@ -92,6 +92,7 @@ class ForkedUnit:
         self._log = worker_log(Store.open(request["store"]))
         self._channel: Connection | None = None
         self._state = UnitState(done=False, step=0, changes=[])
+        self._finished: list[dict[str, Any]] = []
         with self._explained():
             # Code may use a GPU as soon as it is loaded, and no fork can use one that was used before.
             server = clean_server() if request["device"] != "cpu" else _server_with(json.dumps(request["code"]))
@@ -103,8 +104,11 @@ class ForkedUnit:
         self._log.flush()
         return report
 
-    def advance(self) -> list[dict[str, Any]]:
-        finished: list[dict[str, Any]] = self._call("advance")
+    def advance(self) -> None:
+        self._call("advance")
+
+    def take_finished(self) -> list[dict[str, Any]]:
+        finished, self._finished = self._finished, []
         return finished
 
     @property
@@ -152,7 +156,8 @@ class ForkedUnit:
             elif kind == "raised":
                 raise content[0]
             else:
-                result, self._state = content
+                result, self._state, finished = content
+                self._finished += finished
                 return result
 
     @contextlib.contextmanager

@@ -17,6 +17,10 @@ class RunOptions:
     """Share the work with drivers that are already on the store."""
     max_hours: float | None = None
     """Stop cleanly after this long."""
+    max_dollars: float | None = None
+    """Stop cleanly when the machines have cost this much."""
+    dollars_per_hour: Callable[[], float | None] | None = None
+    """Returns the price of the machines that are alive; None where prices are not known."""
     num_cpus: int | None = None
     """CPU cores of this machine to use; None uses all of them."""
     checkpoint_seconds: float = 60.0

@@ -5,8 +5,10 @@
 
 import functools
 import os
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+import subprocess
+import sys
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
 import ray
@@ -16,10 +18,13 @@ from ray.exceptions import OutOfMemoryError, RayActorError, RayError, RayTaskErr
 from ray.tune.execution.tune_controller import TuneController
 from ray.tune.experiment import Trial as TuneTrial
 from ray.tune.experiment.config_parser import _create_trial_from_spec, _make_parser
+from ray.tune.registry import _Registry
+from ray.tune.utils.object_cache import _ObjectCache
 
 from orch.running.failures import Failure, TrialError, describe
 from orch.running.options import STOP_SECONDS
-from orch.store import Outcome
+from orch.running.quarantine import Place
+from orch.store import Outcome, scrub
 
 
 class WorkerGone(RayActorError):
@@ -56,15 +61,85 @@ def _replaced(owner: Any, name: str, replacement: Any) -> Iterator[None]:
         setattr(owner, name, original)
 
 
-def patient_stops() -> AbstractContextManager[None]:
-    """Give workers `STOP_SECONDS` to stop. Tune 2.60 kills them after ten seconds, whatever its settings say."""
+@contextmanager
+def considerate_start(only_loopback: bool) -> Iterator[None]:
+    """Let Ray start without the signal handler of its own that would replace ours, and without secrets in its files.
+
+    Ray's processes get groups of their own, so that a signal to the driver's group, as `timeout` and batch systems send
+    it, does not end Ray before the driver has stopped. With `only_loopback`, Ray listens nowhere else. Ray 2.60 listens
+    on all interfaces, except where it supports no clusters, as on macOS; it is told to behave as it does there. It
+    records the command line of its driver, in which the store's location may stand.
+    """
+    command: Any = ray._private.utils.get_entrypoint_name
+    with ExitStack() as stack:
+        stack.enter_context(_replaced(ray._private.utils, "set_sigterm_handler", lambda handler: None))
+        stack.enter_context(_replaced(ray._private.utils, "get_entrypoint_name", lambda: scrub(command())))
+        if sys.platform == "linux":  # elsewhere, Ray ends its processes by their group
+            start = functools.partial(subprocess.Popen, process_group=0)
+            stack.enter_context(_replaced(ray._private.services, "ConsolePopen", start))
+        if only_loopback:
+            stack.enter_context(_replaced(ray._private.ray_constants, "ENABLE_RAY_CLUSTER", False))
+        yield
+
+
+class KeptActors(_ObjectCache):
+    """The workers that wait for a unit. While there are more units to come, none of them is ended.
+
+    Tune 2.60 keeps a worker only if the next trial was there before the last one ended. For that trial it has asked for
+    another worker by then, with a placement group that is removed unused: twice the work for each trial.
+    """
+
+    def __init__(self, more_to_come: Callable[[], bool]):
+        super().__init__(may_keep_one=True)
+        self._more_to_come = more_to_come
+
+    def cache_object(self, key: Any, obj: Any) -> bool:
+        self._cached_objects[key].append(obj)
+        self._num_cached_objects += 1
+        return True
+
+    def flush_cached_objects(self, force_all: bool = False) -> Generator[Any, None, None]:
+        if force_all or not self._more_to_come():
+            yield from super().flush_cached_objects(force_all)
+
+
+def controller_for(more_to_come: Callable[[], bool]) -> AbstractContextManager[None]:
+    """Set what Tune 2.60 has no settings for. Workers are kept while there are more units to come.
+
+    They get `STOP_SECONDS` to stop, and not ten seconds.
+    """
     original = TuneController.__init__
 
-    def patient(self: Any, *arguments: Any, **named: Any) -> None:
+    def initialise(self: Any, *arguments: Any, **named: Any) -> None:
         original(self, *arguments, **named)
         self._actor_force_cleanup_timeout = STOP_SECONDS
+        self._actor_cache = KeptActors(more_to_come)
 
-    return _replaced(TuneController, "__init__", patient)
+    return _replaced(TuneController, "__init__", initialise)
+
+
+def no_state_of_trials() -> AbstractContextManager[None]:
+    """Leave the trials out of the state that Tune writes at the end, and only reads to see that it is there."""
+    return _replaced(TuneController, "_get_trial_checkpoints", lambda self: {})
+
+
+@contextmanager
+def remembered_trainables() -> Iterator[None]:
+    """Ask Ray's control store for a class of workers once. Tune 2.60 asks five times for each trial."""
+    get: Any = _Registry.get
+    contains: Any = _Registry.contains
+    found: dict[tuple[str, str], Any] = {}
+
+    def get_once(self: Any, category: str, name: str) -> Any:
+        if (category, name) not in found:
+            found[category, name] = get(self, category, name)
+        return found[category, name]
+
+    def contains_once(self: Any, category: str, name: str) -> bool:
+        return (category, name) in found or bool(contains(self, category, name))
+
+    with _replaced(_Registry, "get", get_once), _replaced(_Registry, "contains", contains_once):
+        yield
 
 
 def no_ray_on_stdout() -> AbstractContextManager[None]:
@@ -87,6 +162,29 @@ def losses_as_actor_errors() -> AbstractContextManager[None]:
         original(self, tracked_actor_task, exception)
 
     return _replaced(RayActorManager, "_actor_task_failed", translated)
+
+
+def this_place() -> Place:
+    """Return the place on which this worker runs."""
+    context = ray.get_runtime_context()
+    devices = context.get_accelerator_ids().get("GPU", [])
+    return Place(context.get_node_id(), os.uname().nodename, ",".join(map(str, devices)))
+
+
+def machine_of(tune_trial: TuneTrial) -> Place | None:
+    """Return the machine on which the worker of a Tune trial runs, which it may be lost too early to report."""
+    actor = tune_trial.temporary_state.ray_actor
+    return None if actor is None else _machine_of_actor(actor._actor_id.hex())
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def _machine_of_actor(actor_id: str) -> Place | None:
+    """Ask Ray's control store, once for each worker process."""
+    found: Any = ray._private.state.actors(actor_id)
+    node = found.get("Address", {}).get("NodeID")
+    nodes: Any = ray.nodes
+    hosts = {each["NodeID"]: each["NodeManagerHostname"] for each in nodes()}
+    return Place(node, hosts.get(node, "")) if node else None
 
 
 def raised_error(tune_trial: TuneTrial) -> BaseException | None:

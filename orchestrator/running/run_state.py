@@ -1,9 +1,11 @@
 """The state of one run in the driver: the units that wait, run or failed, and the rule for retries."""
 
+import functools
 import math
 import time
-import uuid
 from collections import deque
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import ray
@@ -12,19 +14,25 @@ from ray.tune.experiment import Trial as TuneTrial
 from orch.core.errors import OrchError
 from orch.running import provenance
 from orch.running.failures import SAME_IN_A_ROW, Failure, worth_another_try
+from orch.running.lost_units import LostUnits
 from orch.running.machines import Machines
 from orch.running.options import RunOptions
+from orch.running.quarantine import SICK_AFTER, Place, Quarantine
 from orch.running.ray_compat import failure_of, raised_error
 from orch.running.running_trial import RunningTrial
+from orch.running.store_address import address_of
 from orch.running.units import Listener, Turn, Unit
-from orch.running.worker import SUMMARY, UnitRequest
+from orch.running.worker import UnitRequest
 from orch.store import Outcome, Store
-from orch.store.attempts import Attempt
+from orch.store.attempts import make_attempt_id
 from orch.usercode import codes_defining
+
+LIFT_SECONDS = 60.0
+"""After so long without a worker elsewhere, places in quarantine are used again: they are all there is."""
 
 
 class BrokenSweep(OrchError):
-    """Raised when attempt after attempt fails with the same error."""
+    """Raised when attempt after attempt fails with the same error, and not in one place only."""
 
 
 class RunState:
@@ -38,16 +46,24 @@ class RunState:
         listener: Listener,
         store: Store,
         driver_id: str,
+        driver_number: int = 0,
     ):
+        """`driver_number` is the driver's place in the order of drivers: see `Lease.number`."""
         self.queue, self.machines, self.options, self.listener = queue, machines, options, listener
-        self.store, self.driver_id = store, driver_id
+        self.store, self.driver_id, self._driver_number = store, driver_id, driver_number
+        self.store_address = address_of(store.uri, driver_id)
         self.running_units: dict[str, tuple[TuneTrial, Unit]] = {}
         """The units that Tune has been given, by the id of their Tune trial."""
         self.error: OrchError | None = None
         """The error that stops the run; raised at its end."""
         self.num_started = 0
         self._hung: set[str] = set()
-        self._recent_signatures: list[str] = []
+        self._recent_failures: list[Failure] = []
+        self._quarantine = Quarantine()
+        self._holders: dict[str, Place] = {}
+        """The workers that hold a place in quarantine, by the id of their Tune trial."""
+        self._trained_at = time.monotonic()
+        self._lost = LostUnits(store, driver_id, machines.device)
         self._git_commit, self._git_dirty = provenance.git_state()
 
     @property
@@ -87,12 +103,13 @@ class RunState:
 
     def request(self, unit: Unit) -> UnitRequest:
         """Begin a new attempt at a unit, and return the message to its worker."""
-        unit.attempts = {trial.id: uuid.uuid4().hex for trial in unit.open_trials}
-        unit.last_report_at, unit.running = time.monotonic(), []
+        attempt = functools.partial(make_attempt_id, self._driver_number, self.num_started)
+        unit.attempts = {trial.id: attempt() for trial in unit.open_trials}
+        unit.last_report_at, unit.running, unit.place = time.monotonic(), [], None
         return UnitRequest(
             trials=[trial.to_dict() for trial in unit.open_trials],
             attempts=unit.attempts,
-            store=self.store.uri,
+            store=self.store_address,
             driver_id=self.driver_id,
             device=self.machines.device,
             threads=1,
@@ -106,47 +123,110 @@ class RunState:
 
     def reported(self, tune_id: str, report: dict[str, Any]) -> None:
         """Handle a worker's report of its progress."""
-        unit = self.running_units[tune_id][1]
+        unit, place = self.running_units[tune_id][1], Place.from_dict(report["place"])
+        if report.get("refused"):
+            del self.running_units[tune_id]
+            self._holders[tune_id] = place
+            self.queue.appendleft(unit)
+            self.listener.refused(unit)
+            return
+        unit.place = place
+        self._quarantine.trained(place, bool(report["finished"]))
         unit.last_report_at, unit.step = time.monotonic(), report["step"]
         unit.running = [RunningTrial.from_dict(values) for values in report.get("running", ())]
         for text in report.get("changes", ()):
             self.listener.changed_state(text)
-        for summary in report["finished"]:
+        self._finished(unit, report["finished"])
+
+    def _finished(self, unit: Unit, summaries: Iterable[dict[str, Any]]) -> None:
+        for summary in summaries:
             unit.finished.add(summary["trial_id"])
             self.listener.finished(unit, summary)
 
     def ended(self, tune_id: str, error: bool) -> None:
-        """Handle the end of an attempt: record a failure, and queue the trials that are worth another try."""
+        """Handle the end of an attempt. If its worker was lost, the store is asked first what became of it."""
+        if self._holders.pop(tune_id, None) is not None:
+            return
         tune_trial, unit = self.running_units.pop(tune_id)
         if not error:
-            self._recent_signatures.clear()
+            self.completed(unit)
             return
         failure = self._failure(tune_id, tune_trial)
-        self._read_unreported_results(unit)
+        failure = failure if failure.place else replace(failure, place=unit.place)
+        self._finished(unit, failure.finished)
+        if failure.written or failure.store_lost:
+            self._failed(unit, failure)
+        else:
+            self._lost.add(unit, failure)
+
+    def settle(self, wait: bool = False) -> None:
+        """Handle the failures of lost units that have been examined; with `wait`, of all lost units."""
+        if self._lost:
+            for lost in self._lost.collect(wait):
+                self._finished(lost.unit, lost.finished)
+                self.error = self.error or lost.error
+                self._failed(lost.unit, lost.failure)
+
+    @property
+    def idle(self) -> bool:
+        """Whether no unit is running or being examined."""
+        return not self.running_units and not self._lost
+
+    def completed(self, unit: Unit) -> None:
+        """Handle the end of an attempt after which nothing of the unit is left, or that was stopped on purpose."""
+        self._recent_failures.clear()
+
+    def _failed(self, unit: Unit, failure: Failure) -> None:
+        """Handle a failed attempt, and queue the trials that are worth another try."""
         if not unit.open_trials:
-            self._recent_signatures.clear()
+            self.completed(unit)
             return
         unit.failures.append(failure)
         if failure.store_lost:
             self.error = OrchError(failure.message)
-        elif not failure.written:
-            try:
-                self._end_attempts(unit, failure)
-            except OrchError as store_error:
-                self.error = store_error
+        sick = self._quarantine.failed(failure)
         retries = self.retries(unit)
         again = bool(retries) and not self.stopping
         self._check_for_broken_sweep(failure)
         self.listener.failed(unit, failure, again)
         if again:
             self.queue.extend(retries)
+        if sick is not None:
+            self._tell(f"{sick.label} is left alone: {SICK_AFTER} attempts there failed alike ({failure.signature})")
+        if not retries and (freed := self._quarantine.excuse(unit.failures)):
+            self._tell(f"{', '.join(place.label for place in freed)} may be used again: its trials fail elsewhere too")
+
+    def _tell(self, news: str) -> None:
+        self.listener.quarantined(self._quarantine.sick, news)
+
+    @property
+    def num_places(self) -> int:
+        """The number of GPUs, or of machines without, that the run may use."""
+        machines = self.machines
+        expected = machines.gpus if machines.device == "cuda" else machines.nodes
+        return max(1, expected, len(self._quarantine.seen))
+
+    @property
+    def num_taken_slots(self) -> int:
+        return len(self.running_units) + len(self._holders)
+
+    def lets_go(self, tune_id: str) -> bool:
+        """Return whether a worker that holds a place in quarantine may end: the place is free, or nothing is left."""
+        place = self._holders.get(tune_id)
+        if place is None:
+            return False
+        is_sick = any(sick.has(place) for sick in self._quarantine.sick)
+        return not is_sick or (self.idle and (self.exhausted or self.stopping))
 
     def _check_for_broken_sweep(self, failure: Failure) -> None:
         if failure.outcome is not Outcome.FAILED:
             return  # a lost machine ends many attempts in the same way, which says nothing about the sweep
-        self._recent_signatures.append(failure.signature)
-        last = self._recent_signatures[-SAME_IN_A_ROW:]
-        if self.error is None and len(last) == SAME_IN_A_ROW and len(set(last)) == 1:
+        self._recent_failures.append(failure)
+        last = self._recent_failures[-SAME_IN_A_ROW:]
+        alike = len(last) == SAME_IN_A_ROW and len({each.signature for each in last}) == 1
+        places = {each.place for each in last}
+        one_of_several = len(self._quarantine.seen) > 1 and len(places) == 1 and None not in places
+        if self.error is None and alike and not one_of_several:
             self.error = BrokenSweep(
                 f"{SAME_IN_A_ROW} attempts in a row failed with the same error ({failure.signature}): nothing more was"
                 " started. Fix the cause (orch failures shows the traceback), then run orch resume"
@@ -160,22 +240,10 @@ class RunState:
         """
         last = unit.failures[-1]
         if len(unit.open_trials) == 1:
-            return [unit] if worth_another_try(unit.failures) else []
+            return [unit] if worth_another_try(unit.failures, self.num_places) else []
         not_as_a_pack = last.outcome in (Outcome.OUT_OF_MEMORY, Outcome.HUNG) or last.deterministic
         num_blamed = sum(not failure.blameless for failure in unit.failures)
         return unit.one_by_one() if not_as_a_pack or num_blamed > 1 else [unit]
-
-    def _read_unreported_results(self, unit: Unit) -> None:
-        """Find results that a worker wrote and could not report before it was lost."""
-        try:
-            rows = self.store.read("trials", SUMMARY).to_pylist()
-        except OrchError:
-            return  # the store is unreachable: the attempt counts as lost, and the first of two results counts
-        attempts = set(unit.attempts.values())
-        for row in rows:
-            if row["attempt_id"] in attempts and row["trial_id"] not in unit.finished:
-                unit.finished.add(row["trial_id"])
-                self.listener.finished(unit, row)
 
     def _failure(self, tune_id: str, tune_trial: TuneTrial) -> Failure:
         if tune_id in self._hung:
@@ -184,18 +252,9 @@ class RunState:
             return Failure(Outcome.HUNG, "hung", f"no progress for {seconds:g} s: the worker was ended")
         return failure_of(raised_error(tune_trial), on_cluster=bool(self.machines.address))
 
-    def _end_attempts(self, unit: Unit, failure: Failure) -> None:
-        """Write the end rows that a lost worker could not write."""
-        for trial_id, attempt_id in unit.attempts.items():
-            if trial_id not in unit.finished:
-                attempt = Attempt(
-                    attempt_id=attempt_id, trial_id=trial_id, driver_id=self.driver_id, device=self.machines.device
-                )
-                row = attempt.end_row(failure.outcome, unit.step, failure.error, by_driver=True)
-                self.store.write("attempts", [row])
-
     def watch(self) -> None:
         """Inform the listener, and end workers that make no progress. It is called several times a second."""
+        self.settle()
         for tune_id, (tune_trial, unit) in list(self.running_units.items()):
             actor = tune_trial.temporary_state.ray_actor
             if actor is None or tune_trial.status != TuneTrial.RUNNING:
@@ -203,4 +262,9 @@ class RunState:
             elif time.monotonic() - unit.last_report_at > self.options.hang_seconds and tune_id not in self._hung:
                 self._hung.add(tune_id)
                 ray.kill(actor)
+            if tune_trial.status == TuneTrial.RUNNING:
+                self._trained_at = time.monotonic()
+        if self._holders and time.monotonic() - self._trained_at > LIFT_SECONDS:
+            self._quarantine.lift()
+            self._tell("machines that were left alone are used again: there are no others")
         self.listener.tick([unit for _, unit in self.running_units.values()], len(self.queue))

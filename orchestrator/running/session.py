@@ -5,44 +5,26 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Self
 
-from orch.core.errors import OrchError
+from orch.core.interruption import leave, note
 from orch.running.display import Display
 from orch.running.driver_log import StoreLog, open_driver_log
 from orch.running.lease import Lease
 from orch.running.options import RunOptions
+from orch.running.quarantine import Place, published
+from orch.running.spending import Spending
 from orch.running.units import Unit
 from orch.store import Store
-from orch.store.drivers import live_drivers
 
 COMPACT_SECONDS = 30.0
 COMPACT_PARTS = 256
 PUBLISH_SECONDS = 1.0
 MOST_PUBLISHED = 100
 """Running trials whose progress the driver's file in the store shows."""
-
-
-class StoreHeld(OrchError):
-    """Raised when another driver works on the store."""
-
-
-def check_holders(store: Store, remedy: str, lease: Lease | None = None) -> None:
-    """Raise `StoreHeld` if another driver works on the store; `remedy` is what the user can do then.
-
-    A driver that has its own lease by now gives way only to those that took theirs before: of several drivers that
-    start at the same moment, the first goes on.
-    """
-    holders = live_drivers(store)
-    if lease is not None:
-        own = (lease.began, lease.driver_id)
-        holders = [other for other in holders if (other.began, other.driver_id) < own]
-    if holders:
-        names = "; ".join(other.description for other in holders)
-        raise StoreHeld(f"{store.location} is being worked on by {names}: {remedy}")
 
 
 @contextmanager
@@ -58,8 +40,9 @@ def interruptible(interrupted: Callable[[], None], ends_process: bool = True) ->
 
     def interrupt(number: int, frame: Any) -> None:
         nonlocal was_interrupted
+        note(number)
         if was_interrupted and ends_process:
-            os._exit(130)
+            leave(number)
         if was_interrupted:
             raise KeyboardInterrupt
         was_interrupted = True
@@ -93,7 +76,7 @@ def compacting(store: Store, log: StoreLog) -> Iterator[None]:
         exiting.set()
         thread.join()
         try:
-            store.compact()
+            store.compact(rewrite=True)
         except Exception as error:
             log.event("compaction failed", error=str(error))
 
@@ -105,17 +88,20 @@ class Session:
         self._store, self._machines, self._lease, self._options = store, machines, lease, options
         self.log = open_driver_log(store, lease.driver_id, echo=options.verbose)
         self._deadline = None if options.max_hours is None else time.monotonic() + 3600 * options.max_hours
+        self._spending = Spending(store, lease, options, machines.address or os.uname().nodename)
         self._display: Display | None = None
         self._stopped = ""
         """The reason for starting no more trials; empty while the run continues."""
         self._published_at = -PUBLISH_SECONDS
         self.changes: dict[str, None] = {}
         """What user code has changed in the global state of its processes."""
+        self._quarantined: list[dict[str, Any]] = []
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
+        self._spending.close()
         self.log.flush(now=True)
 
     def should_stop(self) -> bool:
@@ -129,16 +115,34 @@ class Session:
             self.changes[text] = None
             self.log.event("changed state", text=text)
 
+    def quarantined(self, places: Mapping[Place, str], news: str) -> None:
+        """Tell the user, the log and the driver's file which places are in quarantine."""
+        self._quarantined = published(places)
+        self._published_at = -PUBLISH_SECONDS  # with the next heartbeat
+        self.log.event("quarantine", news=news, places=[place.label for place in places])
+        self._say(news)
+
+    def refused(self, unit: Unit) -> None:
+        """Give up the claims on a unit that waits again."""
+        self._lease.release(unit.open_ids)
+
     def tick(self, running: Sequence[Unit], num_waiting: int) -> None:
-        """Stop the run when its time is up, write the log, show the progress, and hand it to the lease to publish."""
+        """Stop the run when its time is up or its money spent, write the log, show the progress, and publish it."""
         if self._deadline is not None and time.monotonic() > self._deadline and not self._stopped:
             self._stopped = "time is up"
+        self._spending.count()
+        if self._spending.is_used_up and not self._stopped:
+            self._stopped = self._spending.reason
         self.log.flush()
         if self._display is not None:
             self._display.show()
         if time.monotonic() - self._published_at >= PUBLISH_SECONDS:
             self._published_at = time.monotonic()
-            self._lease.counts = self._counts() | {"trials": _in_training(running)}
+            self._lease.counts = self._counts() | {
+                "trials": _in_training(running),
+                "quarantined": self._quarantined,
+                "machines": self._spending.machines,
+            }
 
     def _counts(self) -> dict[str, Any]:
         """Return the counts of this run and the time left, as far as they are known."""

@@ -3,15 +3,20 @@
 import time
 from collections import Counter
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from orch.running.progress import time_left
+from orch.running.quarantine import read_published
 from orch.running.running_trial import RunningTrial
+from orch.running.spending import Spent, read_spending
 from orch.store import Store
 from orch.store.attempts import Event
 from orch.store.drivers import DriverRecord, live_drivers
 from orch.store.failed_trials import LOST_SIGNATURE, failed_attempts
 from orch.usercode.naming import FOLDER
+
+if TYPE_CHECKING:
+    from pyarrow import Table
 
 
 @dataclass(frozen=True)
@@ -68,6 +73,10 @@ class StoreStatus:
     running: list[TrialOnWorker]
     finished_last_hour: int
     seconds_left: float | None
+    quarantined: tuple[str, ...] = ()
+    """The places that live drivers keep in quarantine, each with what fails there."""
+    spent: Spent = field(default_factory=Spent, compare=False)
+    """What the runs have cost, and what everything will. Dollars alone do not make another status."""
     seconds_last_hour: float = field(default=0.0, compare=False)
     """Seconds from the first trial of the last hour to now. Time alone does not make another status."""
 
@@ -91,7 +100,8 @@ def read_status(store: Store) -> StoreStatus:
     alive = live_drivers(store)
     on_workers = _running(store, alive)
     claimed = {each.trial_id for each in on_workers}.union(*(driver.claims for driver in alive))
-    done = store.done()
+    trials = store.read("trials", ["trial_id", "finished_at", "seconds"])
+    done = set(trials["trial_id"].to_pylist())
     failing = failed_attempts(store, done, ["error_signature"])
     failed = failing.keys() - claimed
     lost = {trial_id for trial_id in failed if failing[trial_id][-1]["error_signature"] == LOST_SIGNATURE}
@@ -102,7 +112,7 @@ def read_status(store: Store) -> StoreStatus:
     newest = {" ".join(values["sweeps"]): values.get("code") for values in oldest_first}
     for values in records:
         outdated = bool(values.get("code")) and values["code"] != newest[" ".join(values["sweeps"])]
-        missing = {key: seconds for key, seconds in values["seconds"].items() if key not in done}
+        missing = {key: values["seconds"][key] for key in values["seconds"].keys() - done}
         running = missing.keys() & claimed
         not_running = missing.keys() - claimed
         missing_seconds |= {} if outdated else missing
@@ -121,7 +131,7 @@ def read_status(store: Store) -> StoreStatus:
                 outdated=outdated,
             )
         )
-    finished, worked, elapsed = _last_hour(store)
+    finished, worked, elapsed = _last_hour(trials)
     told = [driver.counts.get("seconds_left") for driver in alive]
     if len(told) == 1 and told[0] is not None:
         seconds_left: float | None = float(told[0])  # the figure that the driver itself shows
@@ -137,23 +147,24 @@ def read_status(store: Store) -> StoreStatus:
             lost=len(lost),
         ),
         drivers=[driver.description for driver in alive],
+        quarantined=tuple(f"{place.label}: {why}" for driver in alive for place, why in read_published(driver.counts)),
         running=on_workers,
         finished_last_hour=finished,
         seconds_last_hour=elapsed,
         seconds_left=seconds_left,
+        spent=read_spending(store, alive, seconds_left),
     )
 
 
-def _last_hour(store: Store) -> tuple[int, float, float]:
+def _last_hour(trials: "Table") -> tuple[int, float, float]:
     """Return the trials finished in the last hour, the worker-seconds they took, and the seconds since the first."""
     now = time.time()
-    table = store.read("trials", ["finished_at", "seconds"])
-    times = table["finished_at"].cast("int64").to_pylist()  # numbers are far faster than datetimes
+    times = trials["finished_at"].cast("int64").to_pylist()  # numbers are far faster than datetimes
     found = [(at / 1e6, place) for place, at in enumerate(times) if at is not None and at / 1e6 > now - 3600]
     if not found:
         return 0, 0.0, 0.0
     elapsed = now - min(found)[0]
-    seconds = table["seconds"].to_pylist()
+    seconds = trials["seconds"].to_pylist()
     return len(found), sum(seconds[place] or 0.0 for _, place in found) if elapsed > 1 else 0.0, elapsed
 
 

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from orch.planning.across_cells import group_trials
 from orch.planning.plan import LEAST_SECONDS, Plan, PlannedTrial, TrialState
 from orch.running.failures import Failure
+from orch.running.quarantine import Place
 from orch.running.running_trial import RunningTrial
 from orch.sweeps.trial import Trial
 
@@ -28,6 +29,8 @@ class Unit:
     running: list[RunningTrial] = field(default_factory=list)
     """How far its trials in training were at the last report."""
     last_report_at: float = 0.0
+    place: Place | None = None
+    """Where the current attempt runs, as far as it is known."""
 
     @property
     def label(self) -> str:
@@ -82,6 +85,14 @@ class Listener(Protocol):
 
     def changed_state(self, text: str) -> None:
         """Handle a change that user code made to the global state of its process, as a sentence."""
+        ...
+
+    def refused(self, unit: Unit) -> None:
+        """Handle a unit that has not begun, because its worker is on a place in quarantine. It waits again."""
+        ...
+
+    def quarantined(self, places: Mapping[Place, str], news: str) -> None:
+        """Handle a change of the places in quarantine, each with what fails there; `news` is a sentence about it."""
         ...
 
     def tick(self, running: Sequence[Unit], num_waiting: int) -> None:

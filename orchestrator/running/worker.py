@@ -9,7 +9,7 @@ import dataclasses
 import importlib
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
@@ -70,15 +70,16 @@ class UnitState(NamedTuple):
     """What the unit's user code has changed in the global state of its process, a sentence for each change."""
 
 
-def check_shared(request: UnitRequest) -> None:
-    """Raise `TrialError` unless this machine sees the store that the driver writes to.
+def read_driver(request: UnitRequest) -> dict[str, Any]:
+    """Return the driver's file, or raise `TrialError` if this machine does not see the store that the driver writes to.
 
     A folder of the same name on another disk would accept every result, and the results would be lost.
     """
     store = Store.open(request["store"])
     try:
-        if store.get_json(f"drivers/{request['driver_id']}.json") is not None:
-            return
+        found: dict[str, Any] | None = store.get_json(f"drivers/{request['driver_id']}.json")
+        if found is not None:
+            return found
         problem = f"the machine {os.uname().nodename} does not see the driver's store at {store.location}"
     except OrchError as error:
         problem = f"the machine {os.uname().nodename} cannot use the store ({error})"
@@ -117,7 +118,9 @@ class UnitRun:
         self._saved_at = time.monotonic()
         self._checkpoint_cost = 0.0
         self._writer = CheckpointWriter(self._store)
-        self._num_reported = 0
+        self._num_written = 0
+        self._unreported: list[dict[str, Any]] = []
+        """Summaries of finished trials that the driver has not been told of."""
         self._warned: set[str] = set()
         self.changes: list[str] = []
         self._state_changes: StateChanges | None = None
@@ -125,8 +128,7 @@ class UnitRun:
         self._first_steps: dict[str, int] = {}
         self._waiting_groups: list[tuple[list[Trial], list[Snapshot | None]]] = []
         provenance.reset_peak_memory()
-        for attempt in self._attempts.values():
-            self._store.write("attempts", [attempt.start_row()])
+        self._store.write("attempts", [attempt.start_row() for attempt in self._attempts.values()])
         self._log: Log = log or worker_log(self._store)
         try:
             if request["code"]:
@@ -182,39 +184,42 @@ class UnitRun:
 
             torch.set_num_threads(self._request["threads"])
         module, _, function = self._request["training"].partition(":")
-        self._num_reported = 0
+        self._num_written = 0
         trials, snapshots = self._waiting_groups.pop(0)
         return getattr(importlib.import_module(module), function)(trials, snapshots, self._request["device"])
 
     def run_for(self, seconds: float) -> dict[str, Any]:
         """Train for about this long or until all trials are done, and return the report for the driver."""
         until = time.monotonic() + seconds
-        finished = []
         while not self.done and time.monotonic() < until:
-            finished += self.advance()
+            self.advance()
         self._log.flush()
         running = [each.to_dict() for each in self.running_trials]
         return {
-            "finished": finished,
+            "finished": self.take_finished(),
             "done": self.done,
             "step": self.step,
             "running": running,
             "changes": self.changes,
         }
 
-    def advance(self) -> list[dict[str, Any]]:
-        """Train to the next validation, and return the summaries of trials that have finished."""
+    def take_finished(self) -> list[dict[str, Any]]:
+        """Return the summaries of trials that have finished since the last call."""
+        finished, self._unreported = self._unreported, []
+        return finished
+
+    def advance(self) -> None:
+        """Train to the next validation."""
         try:
             if self._training.finished:
                 self._training = self._open_training()
             self._training.advance()
             self._check_changes()
             self._log_warnings()
-            finished = self._write_results()
+            self._write_results()
             self._checkpoint_if_due()
         except Exception as error:
             raise self._failed(error) from error
-        return finished
 
     def _find_changes(self, while_loading: bool = False) -> bool:
         """Log what user code has changed in the global state since the last call. Return whether it has."""
@@ -279,26 +284,28 @@ class UnitRun:
         finished = {result.trial.id: result.curve for result in self._training.results}
         return finished | {member.trial.id: member.curve for member in self._training.members}
 
-    def _write_results(self) -> list[dict[str, Any]]:
-        """Write the results of trials that have finished since the last call, and return their summaries."""
-        summaries = []
-        self._writer.drop(result.trial.id for result in self._training.results[self._num_reported :])
-        while self._num_reported < len(self._training.results):
-            result = self._training.results[self._num_reported]
-            self._num_reported += 1
-            trial = result.trial
+    def _write_results(self) -> None:
+        """Write the results of trials that have finished since the last call, each table's rows as one part."""
+        results = self._training.results[self._num_written :]
+        if not results:
+            return
+        self._num_written += len(results)
+        self._writer.drop(result.trial.id for result in results)
+        for result in results:
             if result.parameters and _size(result.parameters) <= self._request["weights_limit"]:
                 from orch.training.checkpoints import model_bytes
 
-                self._store.put_weights(trial.id, model_bytes(result))
-            row = trial_row(result, self._provenance(trial))
-            curves = curve_rows(result, self._attempts[trial.id].attempt_id)
-            self._store.write_trial(row, curves)
-            self._store.delete_checkpoint(trial.id)
-            diverged = result.stop_reason == StopReason.DIVERGED
-            self._end(trial.id, Outcome.DIVERGED if diverged else Outcome.FINISHED, step=result.steps)
-            summaries.append({name: row[name] for name in SUMMARY})
-        return summaries
+                self._store.put_weights(result.trial.id, model_bytes(result))
+        rows = [trial_row(result, self._provenance(result.trial)) for result in results]
+        curves = [row for result in results for row in curve_rows(result, self._attempts[result.trial.id].attempt_id)]
+        self._store.write_trials(rows, curves)
+        self._unreported += [{name: row[name] for name in SUMMARY} for row in rows]
+        for result in results:
+            self._store.delete_checkpoint(result.trial.id)
+        outcomes = {True: Outcome.DIVERGED, False: Outcome.FINISHED}
+        self._end(
+            (result.trial.id, outcomes[result.stop_reason == StopReason.DIVERGED], result.steps) for result in results
+        )
 
     def _provenance(self, trial: Trial) -> dict[str, Any]:
         request = self._request
@@ -355,8 +362,7 @@ class UnitRun:
                 self._start_checkpoint()
                 self._writer.wait()
                 self._collect_checkpoint()
-            for trial_id in list(self._open_attempts):
-                self._end(trial_id, outcome, step=self.step)
+            self._end((trial_id, outcome, self.step) for trial_id in list(self._open_attempts))
         self._log.flush(now=True)
 
     def _failed(self, error: BaseException) -> TrialError:
@@ -364,19 +370,22 @@ class UnitRun:
         failure = describe(error)
         self._find_changes()  # the log then has the likely cause of what was raised
         self._rest_writer()
+        finished = tuple(self._unreported)
         try:
-            for trial_id in list(self._open_attempts):
-                self._end(trial_id, failure.outcome, failure=failure)
+            self._end(((trial_id, failure.outcome, None) for trial_id in list(self._open_attempts)), failure)
         except OrchError as lost:
             # The store itself may have failed. Then only the driver learns of the error.
-            return TrialError(dataclasses.replace(failure, store_lost=True, message=str(lost)))
-        return TrialError(dataclasses.replace(failure, written=True))
+            return TrialError(dataclasses.replace(failure, store_lost=True, message=str(lost), finished=finished))
+        return TrialError(dataclasses.replace(failure, written=True, finished=finished))
 
-    def _end(self, trial_id: str, outcome: Outcome, step: int | None = None, failure: Failure | None = None) -> None:
-        self._open_attempts.pop(trial_id, None)
-        self._log.event("attempt ended", trial_id=trial_id, outcome=str(outcome), step=step)
-        row = self._attempts[trial_id].end_row(outcome, step, None if failure is None else failure.error)
-        self._store.write("attempts", [row])
+    def _end(self, ends: Iterable[tuple[str, Outcome, int | None]], failure: Failure | None = None) -> None:
+        """End attempts, given the trial, the outcome and the step of each."""
+        rows = []
+        for trial_id, outcome, step in ends:
+            del self._open_attempts[trial_id]
+            self._log.event("attempt ended", trial_id=trial_id, outcome=str(outcome), step=step)
+            rows.append(self._attempts[trial_id].end_row(outcome, step, None if failure is None else failure.error))
+        self._store.write("attempts", rows)
 
 
 def _size(parameters: dict[str, Any]) -> int:

@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from orch.running.driver_log import worker_log
@@ -48,20 +49,20 @@ class PointRun:
     def run_for(self, seconds: float) -> dict[str, Any]:
         """Train for about this long, to the next rung or to the end, and return the report for the driver."""
         until = time.monotonic() + seconds
-        finished = []
         reached = False
         try:
             while not self.done and not reached and time.monotonic() < until:
                 before = self._slowest_step
                 run = min((run for run in self._runs.values() if not run.done), key=lambda run: run.step)
-                finished += run.advance()
+                run.advance()
                 reached = any(before < rung <= self._slowest_step for rung in self._request["rungs"])
-        except TrialError:
+        except TrialError as error:
             self.stop()
-            raise
+            finished = (*error.failure.finished, *self._take_finished())
+            raise TrialError(replace(error.failure, finished=finished)) from error
         self._log.flush()
         return {
-            "finished": finished,
+            "finished": self._take_finished(),
             "done": self.done,
             "step": max(run.step for run in self._runs.values()),
             "steps": {trial_id: run.step for trial_id, run in self._runs.items()},
@@ -69,6 +70,9 @@ class PointRun:
             "validations": self._new_validations(),
             "changes": [text for run in self._runs.values() for text in run.changes],
         }
+
+    def _take_finished(self) -> list[dict[str, Any]]:
+        return [summary for run in self._runs.values() for summary in run.take_finished()]
 
     @property
     def done(self) -> bool:

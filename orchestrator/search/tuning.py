@@ -154,8 +154,9 @@ class PointsRun(RunState):
         points: Points,
         store: Store,
         driver_id: str,
+        driver_number: int = 0,
     ):
-        super().__init__(deque(), machines, options, points, store, driver_id)
+        super().__init__(deque(), machines, options, points, store, driver_id, driver_number)
         self._question, self._rungs = question, rungs
 
     @property
@@ -181,7 +182,7 @@ class PointsRun(RunState):
         )
 
     def retries(self, unit: Unit) -> list[Unit]:
-        return [unit] if worth_another_try(unit.failures) else []
+        return [unit] if worth_another_try(unit.failures, self.num_places) else []
 
     def is_pruned(self, tune_id: str, report: dict[str, Any]) -> bool:
         """Return whether a point is pruned after a worker's report on it."""
@@ -207,15 +208,13 @@ class PointsRun(RunState):
                     unit.reason = unit.reason or f"behind others at step {step:,}"
         return unit
 
-    def ended(self, tune_id: str, error: bool) -> None:
-        unit = self.running_units[tune_id][1]
+    def completed(self, unit: Unit) -> None:
         assert isinstance(unit, PointUnit)
-        super().ended(tune_id, error)
-        if not error or not unit.open_trials:
-            try:
-                self.listener.ended(unit, pruned=bool(unit.open_trials))
-            except OrchError as store_error:
-                self.error = store_error
+        super().completed(unit)
+        try:
+            self.listener.ended(unit, pruned=bool(unit.open_trials))
+        except OrchError as store_error:
+            self.error = store_error
 
 
 class Pruning(FIFOScheduler):

@@ -76,8 +76,8 @@ PROVENANCE: tuple[pa.Field, ...] = (
     _column("wall_seconds", pa.float64(), "time from the start of the attempt to its end"),
     _column("device_seconds", pa.float64(), "time the device was occupied, the whole of it for a trial alone"),
     _column("started_at", TIME, "when the attempt started"),
-    _column("finished_at", TIME, "when the result was complete; the earliest of several results counts"),
-    _column("attempt_id", pa.string(), "the attempt that came to this result"),
+    _column("finished_at", TIME, "when the result was complete, by the clock of its machine"),
+    _column("attempt_id", pa.string(), "the attempt that came to this result; the smallest counts"),
     _column("driver_id", pa.string(), "the driver that asked for it"),
     _column("host", pa.string(), "name of the machine it ran on"),
     _column("device", pa.string(), "what it was trained on, such as cpu or the name of a GPU"),
@@ -213,13 +213,23 @@ def make_schemas(user_types: Iterable[PartType] = ()) -> Mapping[str, pa.Schema]
 SCHEMAS = make_schemas()
 """The schemas of a store that has only built-in settings."""
 
+SUPERSEDED = "superseded"
+"""A table with the columns of `trials`: later results of trials, which a compaction has moved there out of `trials`."""
+
 KEYS: dict[str, tuple[str, ...]] = {
     "trials": ("trial_id", "attempt_id"),
     "curves": ("trial_id", "attempt_id", "step"),
     "attempts": ("attempt_id", "event"),
     "withdrawn": ("trial_id", "attempt_id"),
+    SUPERSEDED: ("trial_id", "attempt_id"),
 }
 """The columns that identify a row. Rows that agree in all of them are duplicates, of which the earliest counts."""
 
-TIMES: dict[str, str | None] = {"trials": "finished_at", "curves": None, "attempts": "at", "withdrawn": "at"}
+TIMES: dict[str, str | None] = {
+    "trials": "finished_at",
+    "curves": None,
+    "attempts": "at",
+    "withdrawn": "at",
+    SUPERSEDED: "finished_at",
+}
 """The column with the time at which a row was made."""

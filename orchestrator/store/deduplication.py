@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from orch.store.attempts import NUMBERED
 from orch.store.columns import KEYS, TIMES
 
 
@@ -17,6 +18,8 @@ def text_scalar(text: str) -> pa.Scalar:
 
 
 _SLASH = text_scalar("/")
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+"""A multiplier that spreads hashes."""
 
 
 def unique(table: str, data: pa.Table) -> pa.Table:
@@ -26,11 +29,42 @@ def unique(table: str, data: pa.Table) -> pa.Table:
 
 
 def standing(trials: pa.Table, withdrawn: pa.Table) -> pa.Table:
-    """Return the results that count: of each trial, the first that was not withdrawn."""
+    """Return the results that count: of each trial, the first that was not withdrawn.
+
+    The first is the one with the smallest attempt id, which follows the order of drivers and attempts, and before all
+    of these the earliest of those whose ids earlier versions made. What clocks say of the others decides nothing.
+    """
     trials = _by_time("trials", trials)
     if withdrawn.num_rows:
         trials = trials.filter(_not_among(trials, withdrawn))
-    return _take(trials, first_of_each(trials, ("trial_id",)))
+    firsts = first_of_each(trials, ("trial_id",))
+    if len(firsts) == trials.num_rows:
+        return trials
+    trials = _take(trials, _in_order_of_attempts(trials))
+    return _by_time("trials", _take(trials, first_of_each(trials, ("trial_id",))))
+
+
+def _in_order_of_attempts(trials: pa.Table) -> np.ndarray:
+    """Return the numbers of the rows, which are sorted by time, in the order in which results count."""
+    numbered = pc.fill_null(pc.match_substring_regex(trials["attempt_id"], NUMBERED), False)
+    ids = pc.if_else(numbered, trials["attempt_id"], "")
+    keys = pa.Table.from_arrays([numbered, ids, numbers(np.arange(trials.num_rows))], names=["numbered", "id", "place"])
+    order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in keys.column_names])
+    return np.from_dlpack(order)
+
+
+def each_once(trials: pa.Table, withdrawn: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Part results into those to keep, and later results of trials that have another one.
+
+    Withdrawn results are kept, and of the others the first of each trial: what plain readers of Parquet should see.
+    """
+    counts = _not_among(trials, withdrawn)
+    kept, others = trials.filter(pc.invert(counts)), _by_time("trials", trials.filter(counts))
+    firsts = first_of_each(others, ("trial_id",))
+    later = np.setdiff1d(np.arange(others.num_rows), firsts)
+    if not len(later):
+        return trials, others.slice(0, 0)
+    return pa.concat_tables([others.take(numbers(firsts)), kept]), others.take(numbers(later))
 
 
 def standing_curves(curves: pa.Table, results: pa.Table, withdrawn: pa.Table) -> pa.Table:
@@ -58,6 +92,12 @@ def _by_time(table: str, data: pa.Table) -> pa.Table:
     time = TIMES[table]
     if time is None:
         return data
+    times = _plain(data[time].cast("int64"))
+    if not times.null_count:
+        order = np.argsort(np.from_dlpack(times), kind="stable")  # parts are sorted: far faster than Arrow's sort then
+        in_order = np.from_dlpack(times)[order]
+        if (in_order[:-1] < in_order[1:]).all():
+            return _take(data, order)
     keys = [(time, "ascending"), *((key, "ascending") for key in KEYS[table][::-1])]
     order = pc.sort_indices(data, sort_keys=keys)
     return _take(data, np.from_dlpack(order))  # `to_numpy` would import pandas
@@ -65,12 +105,41 @@ def _by_time(table: str, data: pa.Table) -> pa.Table:
 
 def first_of_each(data: pa.Table, keys: Sequence[str]) -> np.ndarray:
     """Return the numbers, ascending, of the first row with each combination of `keys`."""
+    if _all_differ(data, keys):
+        return np.arange(data.num_rows)
     codes = _codes(data, keys)
     if (codes[:-1] < codes[1:]).all():  # the order in which trials are written; this check is far faster than sorting
         return np.arange(len(codes))
     _, firsts = np.unique(codes, return_index=True)
     firsts.sort()
     return firsts
+
+
+def _all_differ(data: pa.Table, keys: Sequence[str]) -> bool:
+    """Return whether hashes show that no two rows have equal `keys`, as almost always. False may be wrong."""
+    hashes = np.zeros(data.num_rows, np.uint64)
+    for key in keys:
+        hashes = (hashes ^ _hashes(_plain(data[key]))) * _ODD
+        hashes ^= hashes >> np.uint64(29)
+    hashes.sort()
+    return bool((hashes[:-1] != hashes[1:]).all())
+
+
+def _hashes(column: pa.Array) -> np.ndarray:
+    """Return a number for each value, equal for equal values. Values of one width, such as ids, are not looked up."""
+    if pa.types.is_string(column.type) and len(column) and not column.null_count:
+        _, offsets, texts = column.buffers()
+        ends = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]
+        width = int(ends[1] - ends[0])
+        if width and width % 8 == 0 and (np.diff(ends) == width).all():
+            words = np.frombuffer(texts, np.uint64, len(column) * width // 8, int(ends[0])).reshape(len(column), -1)
+            found = np.zeros(len(column), np.uint64)
+            for place in range(words.shape[1]):
+                found = (found ^ words[:, place]) * _ODD
+                found ^= found >> np.uint64(32)
+            return found
+    encoded = pc.dictionary_encode(column, null_encoding="encode")
+    return np.from_dlpack(encoded.indices).astype(np.uint64)
 
 
 def _groups(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -38,7 +38,11 @@ def failed_attempts(store: Store, done: Container[str], columns: Sequence[str] =
         return {}
     table = store.read("attempts", list(dict.fromkeys([*_DECIDING, *columns])))
     # Almost all attempts belong to finished trials. They are left out before rows become Python objects.
-    open_rows = [place for place, key in enumerate(table["trial_id"].to_pylist()) if key not in done]
+    ids = table["trial_id"].to_pylist()
+    open_ids = {key for key in {*ids} if key not in done}
+    if not open_ids:
+        return {}
+    open_rows = [place for place, key in enumerate(ids) if key in open_ids]
     table = table.take(numbers(np.array(open_rows, np.int64)))
     times = table["at"].cast("int64").to_pylist()  # numbers compare far faster than datetimes
     rows = table.drop_columns("at").to_pylist()

@@ -5,12 +5,13 @@ import functools
 import hashlib
 import json
 import math
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 from orch.core.errors import InvalidSettings, UnknownName, look_up_name
-from orch.core.settings import canonical, canonical_json, field_types, from_dict, setting, to_dict
+from orch.core.settings import canonical, canonical_json, field_types, from_dict, number_json, setting, to_dict
 from orch.models import ModelConfig, Vocabulary
 from orch.models.kernel import PLAIN
 from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
@@ -22,11 +23,25 @@ T = TypeVar("T")
 TRAINER_REVISION = 1
 """Raise it whenever training the same trial would give other numbers (Adam, loss, sampling order, evaluation)."""
 
+_VARYING = {"data_seed": int, "init_seed": int, "learning_rate": float}
+"""The settings in which the trials of a cell differ, in alphabetical order, with their types."""
 _POSITIVE = ("batch_size", "steps", "min_inputs", "eval_every", "validation_samples", "test_length", "test_samples")
 
 
+class _Remembered:
+    """Slots for what a trial computes once, because plans of a million trials ask for it many times.
+
+    They are no fields: copies and pickles of a trial do not have them.
+    """
+
+    __slots__ = ("_common", "_hash", "_id")
+    _common: "_Common"
+    _hash: int
+    _id: str
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Trial:
+class Trial(_Remembered):
     """A model, a task, how to train and what to measure. Equal trials have equal ids in all sweeps."""
 
     task: Task
@@ -105,11 +120,37 @@ class Trial:
 
     @property
     def id(self) -> str:
-        return _identify(self)
+        try:
+            return self._id
+        except AttributeError:
+            found = self._id_of(self.common.texts)
+            object.__setattr__(self, "_id", found)
+            return found
 
     def id_at(self, model_revision: int, task_revision: int) -> str:
         """Return the id that this trial has where its model and its task have these revisions."""
-        return _hash(self, model_revision, task_revision)
+        return self._id_of(_texts(self, model_revision, task_revision))
+
+    def _id_of(self, texts: "tuple[str, ...]") -> str:
+        numbers = [number_json(getattr(self, name), kind) for name, kind in _VARYING.items()]
+        text = "".join(part for pair in zip(texts, (*numbers, ""), strict=True) for part in pair)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            object.__setattr__(self, "_hash", hash(_all_settings(self)))
+            return self._hash
+
+    @property
+    def common(self) -> "_Common":
+        """What this trial has in common with all others of its cell."""
+        try:
+            return self._common
+        except AttributeError:
+            object.__setattr__(self, "_common", _common(self))
+            return self._common
 
     @property
     def label(self) -> str:
@@ -127,16 +168,7 @@ class Trial:
 
         Whether there is a momentum, a weight decay or a largest norm changes the program; how large it is does not.
         """
-        return dataclasses.replace(
-            self,
-            learning_rate=1.0,
-            init_seed=0,
-            data_seed=0,
-            momentum=0.5 * (self.momentum > 0),
-            weight_decay=float(self.weight_decay > 0),
-            clip_norm=float(self.clip_norm > 0),
-            warmup_steps=0,
-        )
+        return self.common.stackable
 
     def packable(self) -> "Trial":
         """Return this trial without all that may differ within a pack: trials that are then equal can be stacked.
@@ -199,20 +231,59 @@ class Trial:
 
     def check(self) -> "Trial":
         """Return this trial, or raise an error that lists everything wrong with it."""
-        if problems := self.problems():
-            raise InvalidSettings(problems)
+        positive = 0 < self.learning_rate < math.inf and self.init_seed >= 0 and self.data_seed >= 0
+        if not (positive and self.common.is_sound):
+            if problems := self.problems():
+                raise InvalidSettings(problems)
+            self.common.is_sound = True
         return self
 
 
-@functools.lru_cache(maxsize=1 << 16)
-def _identify(trial: Trial) -> str:
-    return _hash(trial, trial.model.revision, trial.task.revision)
+@dataclass(slots=True)
+class _Common:
+    """What trials have in common that differ only in learning rate and seeds."""
+
+    stackable: Trial
+    texts: tuple[str, ...]
+    """The canonical JSON around the values of `_VARYING`."""
+    is_sound: bool = False
+    """Whether one of them was found to have no problems: the others can only have a wrong learning rate or seed."""
 
 
-def _hash(trial: Trial, model_revision: int, task_revision: int) -> str:
+_all_settings = operator.attrgetter(*(field.name for field in dataclasses.fields(Trial)))
+_shared_settings = operator.attrgetter(*(each.name for each in dataclasses.fields(Trial) if each.name not in _VARYING))
+_known: dict[Any, _Common] = {}
+_MOST_KNOWN = 1 << 14
+
+
+def _common(trial: Trial) -> _Common:
+    """Return what a trial has in common with others, the same object for all that share their model and task."""
+    settings = _shared_settings(trial)
+    found = _known.get(settings)
+    # Equal tasks may have different names, so that only those of the same objects can stand for each other.
+    if found is None or found.stackable.model is not trial.model or found.stackable.task is not trial.task:
+        stackable = dataclasses.replace(
+            trial,
+            learning_rate=1.0,
+            init_seed=0,
+            data_seed=0,
+            momentum=0.5 * (trial.momentum > 0),
+            weight_decay=float(trial.weight_decay > 0),
+            clip_norm=float(trial.clip_norm > 0),
+            warmup_steps=0,
+        )
+        if len(_known) >= _MOST_KNOWN:
+            _known.clear()
+        found = _known[settings] = _Common(stackable, _texts(trial, trial.model.revision, trial.task.revision))
+    return found
+
+
+def _texts(trial: Trial, model_revision: int, task_revision: int) -> tuple[str, ...]:
+    """Return the canonical JSON of a trial, cut where the values of `_VARYING` stand."""
     revision = f'{{"model":{model_revision},"task":{task_revision},"trainer":{TRAINER_REVISION}}}'
     parts = {"task": _identity_of(trial.task), "model": _identity_of(trial.model), "revision": revision}
-    return hashlib.sha256(canonical_json(trial, parts).encode()).hexdigest()[:16]
+    cut = "\0"  # JSON has none: it would be escaped
+    return tuple(canonical_json(trial, parts | dict.fromkeys(_VARYING, cut)).split(cut))
 
 
 @functools.lru_cache(maxsize=1 << 12)

@@ -3,6 +3,7 @@
 `ORCH_TRAINING=orch.training.simulated:open_training orch sweep …` uses it. Its results are made up: use a new store.
 """
 
+import time
 from typing import Any
 
 from orch.sweeps.result import CurvePoint, Result, StopReason
@@ -41,5 +42,20 @@ class Simulated:
             )
 
 
+class Slow(Simulated):
+    """A simulated training that takes seconds, so that its worker can be ended meanwhile."""
+
+    def advance(self) -> None:
+        if self.step < 4:
+            time.sleep(1)
+            self.step += 1
+        else:
+            super().advance()
+
+
 def open_training(trials: list[Trial], snapshots: list[Any], device: str) -> Simulated:
     return Simulated(trials)
+
+
+def open_slow_training(trials: list[Trial], snapshots: list[Any], device: str) -> Simulated:
+    return Slow(trials)

@@ -35,7 +35,7 @@ def finish(
     )
     times = {"started_at": START, "finished_at": START + datetime.timedelta(hours=1)}
     row = trial_row(result, {"attempt_id": f"of-{trial.id}"} | times)
-    store.write_trial(change(row), curve_rows(result, f"of-{trial.id}"))
+    store.write_trials([change(row)], curve_rows(result, f"of-{trial.id}"))
     return trial.id
 
 

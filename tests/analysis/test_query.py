@@ -111,6 +111,8 @@ def test_only_what_the_sql_mentions_is_read():
     assert "b" not in asked["one"]
     run("SELECT * FROM two", views)
     assert asked["two"] is None
+    run("SELECT a, count(*) FROM two GROUP BY ALL ORDER BY ALL", views)
+    assert "b" not in asked["two"]
 
 
 @pytest.mark.parametrize(
@@ -124,6 +126,8 @@ def test_only_what_the_sql_mentions_is_read():
         "SELECT #2 FROM t",
         "SELECT b FROM t AS u(b)",
         "SELECT COLUMNS('a') FROM t",
+        "SELECT a FROM t ORDER BY COLUMNS('a')",
+        "SELECT * FROM t ORDER BY ALL",
         "DESCRIBE t",
         "PIVOT t ON a",
         "SELECT a FROM (PIVOT t ON a IN (1))",

@@ -11,7 +11,6 @@ from typing import Any
 
 import boto3
 
-from tests.cluster.filled import A100, EDITS, replace
 from tests.cluster.hosts import ROOT
 
 REGION = "us-east-1"
@@ -36,8 +35,17 @@ fi
 """
 
 
+ORCH = """
+from orch.cli import main
+from orch.cluster.amazon import cluster, quotas
+cluster.SPREAD_SECONDS, quotas._quotas = 0.0, lambda account: []
+main()
+"""
+"""The command `orch` where nothing has to spread and no quotas are known."""
+
+
 class Amazon:
-    """An account with a network, a security group, an image and roles, and the launcher file filled in for it."""
+    """An account with a network and an image, and the launcher file that `orch cluster init aws` wrote for it."""
 
     def __init__(self, folder: Path, endpoint: str):
         # The stand-in's memory is the process's: what an earlier one was told is still there.
@@ -51,32 +59,36 @@ class Amazon:
             "AWS_EC2_METADATA_DISABLED": "true",
             "HOME": str(self.home),
             "PATH": f"{folder / 'bin'}:{os.environ['PATH']}",
+            "PYTHONPATH": str(ROOT / "src"),
             "RAY_USAGE_STATS_ENABLED": "0",
             "TMPDIR": str(folder),
         }
         secrets = {"aws_access_key_id": "test-key", "aws_secret_access_key": "test-secret"}
         self.ec2: Any = boto3.client("ec2", REGION, endpoint_url=endpoint, **secrets)
-        iam: Any = boto3.client("iam", REGION, endpoint_url=endpoint, **secrets)
-        for name in ("orch-head", "orch-worker"):
-            iam.create_instance_profile(InstanceProfileName=name)
-        network = self.ec2.describe_vpcs()["Vpcs"][0]["VpcId"]
-        group = {"GroupName": "ours", "Description": "ssh from here", "VpcId": network}
-        self.group = self.ec2.create_security_group(**group)["GroupId"]
+        self.iam: Any = boto3.client("iam", REGION, endpoint_url=endpoint, **secrets)
         self.image = self.ec2.describe_images(Owners=["amazon"])["Images"][0]["ImageId"]
-        self.file = folder / "a100.yaml"
-        edits = EDITS[A100] | {"ami-EDIT-ME": self.image, "sg-EDIT-ME": self.group}
-        self.file.write_text(replace(A100.read_text(), edits))
+        self.file = folder / "aws.yaml"
+        self.orch("init", "aws", "--image", self.image, "--ssh-from", "203.0.113.7", "--output", str(self.file))
+        (group,) = self.ec2.describe_security_groups(GroupNames=["orch"])["SecurityGroups"]
+        self.group = group["GroupId"]
         self._write(folder / "bin" / "ssh", SSH.format(home=shlex.quote(str(self.head_home))))
         self._write(self.head_home / ".local" / "bin" / "uv", UV)
-        self._write(self.home / ".ray" / "auth_token", "sesame")
+        self.token = (self.home / ".ray" / "auth_token").read_text()
+
+    def orch(self, *words: str) -> str:
+        """`orch cluster`, as a user would give it in the project's folder."""
+        return self._run(sys.executable, "-c", ORCH, "cluster", *words)
 
     def ray(self, *words: str) -> str:
         """The `ray` command, as a user would give it in the project's folder."""
         command = [str(Path(sys.executable).parent / "ray"), *words, "--yes", "--no-config-cache", str(self.file)]
         if words[0] == "down":
             command.remove("--no-config-cache")
+        return self._run(*command)
+
+    def _run(self, *command: str) -> str:
         found = subprocess.run(
-            command, cwd=ROOT, env=self.environment, capture_output=True, text=True, timeout=120, start_new_session=True
+            command, cwd=ROOT, env=self.environment, capture_output=True, text=True, timeout=240, start_new_session=True
         )
         assert found.returncode == 0, found.stdout + found.stderr
         return found.stdout

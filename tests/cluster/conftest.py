@@ -1,6 +1,7 @@
 """A Ray cluster on hosts of this machine, brought up as its user would: `ray up` with a filled-in launcher file."""
 
 import json
+import os
 import shlex
 import sys
 from collections.abc import Iterator
@@ -109,3 +110,27 @@ def cluster() -> Iterator[Cluster]:
         found.up()
         assert found.alive(found.members) == found.members, found.log()
         yield found
+
+
+@pytest.fixture
+def aws_account(tmp_path, monkeypatch) -> Iterator[None]:
+    """An empty account of AWS, a home, and the project as the current folder."""
+    import boto3
+    from moto import mock_aws
+
+    from orch.cluster.amazon import cluster, quotas
+    from tests.cluster.aws_account import session
+
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(cluster, "SPREAD_SECONDS", 0.0)
+    monkeypatch.setattr(quotas, "_quotas", lambda account: [])  # the stand-in knows none
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    settings = {"HOME": str(tmp_path), "AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(
+        boto3.session, "Session", lambda region_name: session(region_name, os.environ.get("AWS_ACCESS_KEY_ID"))
+    )
+    with mock_aws():
+        yield

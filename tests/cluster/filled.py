@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from tests.cluster.hosts import ROOT
 
 A100 = ROOT / "cluster" / "a100.yaml"
+GOOGLE = ROOT / "cluster" / "gcp_a100.yaml"
 LOCAL = ROOT / "cluster" / "local.yaml"
 SLURM = ROOT / "cluster" / "slurm.sh"
 
@@ -15,6 +16,13 @@ EDITS = {
         "EDIT-ME-worker": "orch-worker",
         "EDIT-ME-head": "orch-head",
         "s3://EDIT-ME/runs": "s3://orch-results/runs",
+    },
+    GOOGLE: {
+        "project_id: EDIT-ME": "project_id: my-project",
+        "subnetworks/EDIT-ME": "subnetworks/cluster",
+        "images/EDIT-ME": "images/common-cu128-v20260901",
+        "email: EDIT-ME": "email: worker@my-project.iam.gserviceaccount.com",
+        "gs://EDIT-ME/runs": "gs://orch-results/runs",
     },
     LOCAL: {
         "head_ip: EDIT-ME": "head_ip: 10.0.0.1",

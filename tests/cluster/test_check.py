@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 from orch.cli import main
 from orch.cluster.check import LauncherReport, check_launcher
-from tests.cluster.filled import A100, EDITS, LOCAL, SLURM, replace
+from tests.cluster.filled import A100, EDITS, GOOGLE, LOCAL, SLURM, replace
 from tests.cluster.hosts import ROOT
 
 Change = Callable[[str], str]
@@ -54,6 +54,7 @@ def test_the_shipped_files_are_right_once_they_are_edited(file, tmp_path):
     ("file", "names"),
     [
         (A100, ["ImageId", "SecurityGroupIds", "IamInstanceProfile", "IamInstanceProfile", "ORCH_STORE"]),
+        (GOOGLE, ["project_id", "subnetwork", "sourceImage", "email", "ORCH_STORE"]),
         (LOCAL, ["head_ip", "worker_ips", "ssh_user", "ssh_private_key", "ORCH_STORE"]),
         (SLURM, ["partition", "ORCH_STORE"]),
     ],
@@ -289,6 +290,36 @@ BROKEN: dict[str, tuple[Path, list[tuple[str, str]], str]] = {
         "2 machines are listed and max_workers is 1: leave max_workers out",
     ),
     "no head": (LOCAL, [("head_ip: 10.0.0.1", "region: here")], "Please supply a `head_ip`"),
+    "machines that everybody reaches": (
+        GOOGLE,
+        [("subnetworks/cluster", "subnetworks/default")],
+        "head is in the default network, which opens ssh to everybody",
+    ),
+    "an image that changes on Google Cloud": (
+        GOOGLE,
+        [("images/common-cu128-v20260901", "images/family/common-cu128")],
+        "head does not name one fixed image",
+    ),
+    "GPUs that would be moved": (
+        GOOGLE,
+        [("onHostMaintenance: TERMINATE", "onHostMaintenance: MIGRATE")],
+        "on_demand has GPUs and cannot be moved while it runs",
+    ),
+    "GPUs that the machine of Google Cloud does not have": (
+        GOOGLE,
+        [("machineType: a2-highgpu-8g", "machineType: a2-highgpu-4g")],
+        "on_demand declares 8 GPUs and a2-highgpu-4g has 4",
+    ),
+    "no way to Google Cloud's store": (
+        GOOGLE,
+        [("serviceAccounts:", "labels:")],
+        "on_demand may not reach the store gs://orch-results/runs",
+    ),
+    "a head without Google's client": (
+        GOOGLE,
+        [("google-api-python-client google-auth cryptography\n\n", "six\n\n")],
+        "install google-api-python-client in head_setup_commands",
+    ),
     "a provider that is none": (A100, [("type: aws", "type: awz")], "Ray cannot use the file"),
     "Ray's own commands": (
         A100,

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from ray.cluster_utils import Cluster
 
+from orch.running.status import read_status
 from tests.engine.bucket import s3_bucket
 from tests.engine.conftest import ROOT, Sweeps, wait_for
 
@@ -67,6 +68,22 @@ def test_a_node_that_joins_is_used_at_once(cluster, sweeps, monkeypatch):
     assert process.returncode == 0, errors
     finished_once(sweeps)
     assert len({row["pid"] for row in sweeps.attempts("start")}) >= 2
+
+
+def test_a_node_on_which_every_attempt_fails_is_left_alone_and_its_trials_go_elsewhere(cluster, sweeps, monkeypatch):
+    monkeypatch.setenv("ORCH_FAULTS", json.dumps([["raise", {}]]))
+    sick = cluster.add_node(num_cpus=1)
+    monkeypatch.setenv("ORCH_FAULTS", json.dumps([["slow 3", {}]]))
+    cluster.add_node(num_cpus=1)
+    process = sweeps.start(*SWEEP, "--pack", "1", faults=SLOW, RAY_ADDRESS=cluster.address)
+    named = f"{os.uname().nodename} (Ray node {sick.node_id[:8]}): RuntimeError in"
+    wait_for(lambda: any(each.startswith(named) for each in read_status(sweeps.store).quarantined), seconds=180)
+    _, errors = process.communicate(timeout=240)
+    assert process.returncode == 0, errors
+    finished_once(sweeps)
+    assert "left alone" in errors, errors
+    failed = [row for row in sweeps.attempts("end") if row["outcome"] == "failed"]
+    assert len(failed) < 8, "an attempt begun before the workers could read of it may fail, but not all"
 
 
 def test_on_a_bucket_with_a_worker_and_then_the_driver_killed(cluster, sweeps, monkeypatch):

@@ -63,6 +63,17 @@ def test_time_that_is_up_ends_a_sweep_cleanly(sweeps):
     assert len(sweeps.store.done()) == 6
 
 
+def test_dollars_that_are_spent_end_a_sweep_cleanly_and_status_tells_them(sweeps):
+    money = ("--max-dollars", "0.01", "--dollars-per-hour", "100")
+    result = sweeps.run(*SMALL, *money, faults=[["slow 2", {}]], expect=3)
+    assert "stopped: --max-dollars is reached, about $" in result.stdout
+    spent = json.loads(sweeps.run("status", "--json").stdout)["spent"]
+    assert spent["dollars"] >= 0.01
+    assert spent["runs"] == 1
+    assert spent["per_hour"] is None, "nothing runs any more"
+    assert f"spent: about ${spent['dollars']:,.2f} by 1 run\n" in sweeps.run("status").stdout
+
+
 def test_the_on_finish_command_receives_the_outcome(sweeps):
     note = sweeps.folder / "note"
     sweeps.run(*SMALL, "--on-finish", f'echo "$ORCH_FINISHED $ORCH_FAILED" > {note}')

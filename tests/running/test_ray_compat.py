@@ -1,21 +1,62 @@
 """The private parts of Ray that the driver uses. If a test fails after an upgrade, ray_compat must change."""
 
 import inspect
+import signal
 
 import pytest
 import ray
 from ray.air.execution._internal.actor_manager import RayActorManager
 from ray.exceptions import NodeDiedError, OutOfMemoryError, RayActorError
+from ray.experimental import internal_kv
 from ray.tune.execution.tune_controller import TuneController
 from ray.tune.experiment import Trial as TuneTrial
 from ray.tune.experiment import config_parser
+from ray.tune.registry import _Registry
 
 from orch.running import ray_compat
 
 
-def test_tune_still_has_the_timeout_that_patient_stops_sets():
+def test_tune_still_has_the_timeout_that_is_set():
     """Otherwise workers are killed ten seconds after a sweep is stopped, before they have written their checkpoint."""
     assert "self._actor_force_cleanup_timeout" in inspect.getsource(TuneController)
+
+
+def test_workers_are_kept_while_there_are_more_units():
+    """Otherwise every unit asks for a worker and a placement group that it never uses."""
+    assert "self._actor_cache = _ObjectCache(" in inspect.getsource(TuneController.__init__)
+    more = [True]
+    cache = ray_compat.KeptActors(lambda: more[0])
+    assert cache.cache_object("one kind", "first")
+    assert cache.cache_object("one kind", "second")
+    assert list(cache.flush_cached_objects()) == []
+    more[0] = False
+    assert list(cache.flush_cached_objects()) == ["first", "second"]
+    assert cache.num_cached_objects == 0
+
+
+def test_a_class_of_workers_is_asked_for_once(monkeypatch):
+    asked = []
+    assert list(inspect.signature(_Registry.get).parameters) == ["self", "category", "key"]
+    monkeypatch.setattr(_Registry, "get", lambda self, category, key: asked.append(key) or key.upper())
+    monkeypatch.setattr(_Registry, "contains", lambda self, category, key: asked.append(key) or False)
+    registry = _Registry("test")
+    with ray_compat.remembered_trainables():
+        assert not registry.contains("trainable", "worker")
+        assert [registry.get("trainable", "worker") for _ in range(3)] == ["WORKER"] * 3
+        assert registry.contains("trainable", "worker")
+    assert asked == ["worker", "worker"]
+    assert not registry.contains("trainable", "worker")
+
+
+def test_tune_still_takes_the_state_of_its_trials_from_the_method_that_is_replaced():
+    """Otherwise the driver writes the state of all trials, which takes longer the more there are."""
+    assert "self._get_trial_checkpoints().values()" in inspect.getsource(TuneController.save_to_dir)
+
+
+def test_the_machine_of_a_worker_can_still_be_found():
+    """Otherwise a machine that loses every worker at once is not left alone."""
+    assert next(iter(inspect.signature(ray._private.state.actors).parameters)) == "actor_id"
+    assert '"NodeID"' in inspect.getsource(type(ray._private.state.state)._gen_actor_info)
 
 
 def test_ray_still_prints_through_the_function_that_is_silenced():
@@ -58,3 +99,29 @@ def test_tune_trials_still_keep_their_error_and_their_actor():
     assert isinstance(TuneTrial.pickled_error_file, property)
     assert callable(TuneTrial.get_error)
     assert "self.ray_actor" in inspect.getsource(type(TuneTrial("stub", stub=True).temporary_state))
+
+
+def test_ray_still_starts_through_the_functions_that_are_replaced():
+    """Otherwise a signal crashes Ray while it starts, a secret reaches its logs, or it listens on every interface."""
+    ray_init = inspect.getsource(ray._private.worker)
+    assert "ray._private.utils.set_sigterm_handler(sigterm_handler)" in ray_init
+    assert "entrypoint=ray._private.utils.get_entrypoint_name()" in ray_init
+    assert "if not ray_constants.ENABLE_RAY_CLUSTER" in inspect.getsource(ray._private.services.get_node_ip_address)
+    assert "process = ConsolePopen(" in inspect.getsource(ray._private.services.start_ray_process)
+    with ray_compat.considerate_start(only_loopback=True):
+        assert ray._private.services.get_node_ip_address() == "127.0.0.1"
+        before = signal.getsignal(signal.SIGTERM)
+        ray._private.utils.set_sigterm_handler(lambda *ignored: None)
+        assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_the_recorded_command_line_has_no_credentials(monkeypatch):
+    monkeypatch.setattr(ray._private.utils, "get_entrypoint_name", lambda: "orch sweep --store s3://me:hunter2@bucket")
+    with ray_compat.considerate_start(only_loopback=False):
+        assert ray._private.utils.get_entrypoint_name() == "orch sweep --store s3://***@bucket"
+
+
+def test_ray_still_has_a_memory_for_the_location_of_a_store():
+    """Otherwise workers cannot find a store whose location contains credentials."""
+    for name in ("_internal_kv_put", "_internal_kv_get", "_internal_kv_del"):
+        assert callable(getattr(internal_kv, name))

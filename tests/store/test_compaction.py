@@ -6,9 +6,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from orch.store import SCHEMAS, CompactionReport, Store, StoreWarning, compaction
-from orch.store.local_files import ABANDONED_SECONDS
+from orch.store.local_files import ABANDONED_SECONDS, LocalFiles
 from tests.store.damage import flip_a_byte_of_the_data
-from tests.store.example import START, everything, ids, parts, write_example
+from tests.store.example import START, everything, ids, parts, saved, write_example
 
 
 def fill(store, seeds):
@@ -34,6 +34,16 @@ def test_a_few_parts_are_not_merged(tmp_path):
     assert store.compact() == CompactionReport()
     assert store.compact("trials", min_parts=5) == CompactionReport(merged=5, written=1)
     assert len(parts(tmp_path, "curves")) == 5
+
+
+def test_a_compaction_lists_each_table_once(tmp_path, monkeypatch):
+    store = Store.open(tmp_path)
+    fill(store, range(4))
+    listed = []
+    sizes = LocalFiles.sizes
+    monkeypatch.setattr(LocalFiles, "sizes", lambda self, folder: listed.append(folder) or sizes(self, folder))
+    store.compact(min_parts=2)
+    assert sorted(listed) == sorted(SCHEMAS)
 
 
 def test_a_merged_part_can_be_read_with_nothing_but_pyarrow(tmp_path):
@@ -144,3 +154,15 @@ def test_a_single_part_is_never_rewritten(tmp_path, min_parts):
     store = Store.open(tmp_path)
     write_example(store)
     assert store.compact(min_parts=min_parts) == CompactionReport()
+
+
+def test_compaction_deletes_the_checkpoints_of_finished_trials_only(tmp_path):
+    store = Store.open(tmp_path)
+    finished, withdrawn, unfinished = write_example(store, seed=1), write_example(store, seed=2), ids([3]).pop()
+    store.discard([withdrawn], "wrong")
+    for trial_id in (finished, withdrawn, unfinished):
+        store.put_checkpoint(trial_id, saved(b"weights"))
+    store.compact()
+    assert store.get_checkpoint(finished) is None
+    assert store.get_checkpoint(withdrawn) is not None
+    assert store.get_checkpoint(unfinished) is not None

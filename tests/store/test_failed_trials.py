@@ -20,7 +20,7 @@ def test_an_attempt_that_never_ended_is_lost_once_its_driver_is_dead(store):
     write_attempt(store, "a", "start", 0)
     write_driver(store)
     assert failed_trials(store, ()) == set()
-    write_driver(store, beat=time.time() - 3600)
+    write_driver(store, host="elsewhere", beat=time.time() - 3600)
     assert failed_trials(store, ()) == {"trial"}
     (attempt,) = failed_attempts(store, ())["trial"]
     assert (attempt["outcome"], attempt["error_signature"], attempt["at"]) == ("lost", "lost driver", NOW)
