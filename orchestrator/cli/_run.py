@@ -203,6 +203,7 @@ def run(requests: Sequence[Any], store_location: str, given: dict[str, Any]) -> 
     """Run the requests and print the outcome. The exit code is 0 if all is done and 3 if something is left."""
     from orch.analysis.deciding import Decider
     from orch.running.run_sweeps import run_sweeps
+    from orch.running.session import warnings_about
     from orch.store import Store
 
     def say(text: str) -> None:
@@ -227,6 +228,8 @@ def run(requests: Sequence[Any], store_location: str, given: dict[str, Any]) -> 
         click.echo(f"waiting: {counted(summary.waiting, 'trial')}, for results of other trials: orch plan shows which")
     if summary.stopped:
         click.echo(f"stopped: {summary.stopped}; {counted(summary.left, 'trial')} left: orch resume continues")
+    for line in warnings_about(summary.changes):
+        click.echo(line, err=True)
     _print_results(opened, summary.trials, [name for request in requests for name in request.sweeps])
     if summary.stopped == "interrupted":
         sys.exit(exit_code())

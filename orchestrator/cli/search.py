@@ -130,6 +130,7 @@ def search(
         raise StoreReadOnly()
     question, num_points = _question(model, task, vary, given, definitions, problems)
 
+    from orch.running.session import warnings_about
     from orch.search.run import run_search
 
     def say(text: str) -> None:
@@ -144,6 +145,8 @@ def search(
             click.echo(f"{summary.failed} failed: orch failures shows why; the same command retries them")
         if summary.stopped:
             click.echo(f"stopped: {summary.stopped}; the same command continues")
+        for line in warnings_about(summary.changes):
+            click.echo(line, err=True)
     if summary.stopped == "interrupted":
         sys.exit(exit_code())
     if summary.failed or summary.stopped:

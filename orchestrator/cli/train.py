@@ -96,9 +96,12 @@ def train(
     import torch
 
     from orch.training.checkpoints import load_snapshot, save_model, save_snapshot
-    from orch.training.train import Training
+    from orch.training.train import Training, use_full_precision
+    from orch.usercode.global_state import StateChanges
 
     torch.set_num_threads(threads)
+    use_full_precision()
+    changes = StateChanges(since_start=True)
     device = _pick_device(device)
     if checkpoint is not None and checkpoint.exists():
         snapshot = load_snapshot(checkpoint, trial.definitions)
@@ -125,6 +128,8 @@ def train(
             click.echo(f"interrupted at step {training.step:,}; the same command continues from {checkpoint}", err=True)
         sys.exit(exit_code())
     result = training.results[0]
+    for change in changes.find():
+        click.echo(f"warning: your code {change}", err=True)
     if save is not None:
         save_model(save, result)
     if checkpoint is not None:

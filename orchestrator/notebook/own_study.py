@@ -57,6 +57,7 @@ class OwnStudy:
             raise StoreReadOnly()
         _import_ray()
         from orch.running.run_sweeps import run_sweeps
+        from orch.running.session import warnings_about
 
         said = announce if not options.quiet else lambda text: None
         decider = None if decide is None else Decider(decide, [self.request], self.store, confidence)
@@ -74,6 +75,8 @@ class OwnStudy:
             said(f"failed: {counted(count, 'trial')}: study.failures() shows why, study.resume() retries")
         if summary.stopped:
             said(f"stopped: {summary.stopped}; {counted(summary.left, 'trial')} left: study.resume() continues")
+        for line in warnings_about(summary.changes):
+            said(line)
         return self
 
     def resume(self, *, cpus: int | None = None, max_hours: float | None = None, quiet: bool = False) -> Self:

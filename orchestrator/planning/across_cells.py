@@ -68,14 +68,22 @@ def shared_program(trial: Trial, device: str) -> Hashable:
 
 
 def group_trials(planned: Iterable[PlannedTrial], device: str, most: int | None = None) -> list[list[PlannedTrial]]:
-    """Group trials into packs of at most `most`, or of the size that the planner chooses."""
+    """Group trials into packs of at most `most`, or of the size that the planner chooses.
+
+    The trials of a pack use the same user code, or none, so that nobody's code can change a trial of others.
+    """
     cells: dict[Trial, list[PlannedTrial]] = {}
     for each in planned:
         cells.setdefault(each.trial.stackable(), []).append(each)
     programs: dict[Hashable, list[list[PlannedTrial]]] = {}
     for cell, members in cells.items():
-        programs.setdefault(shared_program(cell, device), []).append(members)
+        programs.setdefault((_packages(cell), shared_program(cell, device)), []).append(members)
     return [pack for alike in programs.values() for pack in _packs(alike, device, most)]
+
+
+def _packages(trial: Trial) -> frozenset[str]:
+    """Return the packages of the user code that defines a trial's model or task; none if both are built in."""
+    return frozenset(type(part).__module__.partition(".")[0] for part in (trial.model, trial.task)) - {"orch"}
 
 
 def _packs(cells: list[list[PlannedTrial]], device: str, most: int | None) -> list[list[PlannedTrial]]:

@@ -21,6 +21,7 @@ from ray.tune.search.search_algorithm import SearchAlgorithm
 
 from orch.core.scratch import scratch_folder
 from orch.running.failures import Failure, TrialError
+from orch.running.forked_unit import ForkedUnit, open_unit
 from orch.running.local_ray import own_folder
 from orch.running.quarantine import quarantines
 from orch.running.ray_compat import (
@@ -199,7 +200,7 @@ class Worker(tune.Trainable):
     """A worker process, as Ray sees it. It trains one unit after another, because starting a process takes seconds."""
 
     def setup(self, config: dict[str, Any]) -> None:
-        self._unit_run: UnitRun | None = None
+        self._unit_run: UnitRun | ForkedUnit | None = None
         self._request = config["request"]
         self._place = this_place()
         self._refuses = False
@@ -242,9 +243,9 @@ class Worker(tune.Trainable):
         left = Failure(Outcome.LOST, "reclaimed machine", notice, blameless=True, written=True)
         raise TrialError(replace(left, finished=tuple(finished)))
 
-    def open(self, request: UnitRequest) -> UnitRun:
+    def open(self, request: UnitRequest) -> UnitRun | ForkedUnit:
         """Start an attempt at a unit."""
-        return UnitRun(request)
+        return open_unit(request)
 
     def cleanup(self) -> None:
         if self._unit_run is not None:

@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 from orch.core.errors import OrchError
 from orch.store import Store, scrub
@@ -18,6 +18,14 @@ FLUSH_SECONDS = 5.0
 MAX_LINES = 20_000
 """A log is rewritten as a whole, because object stores cannot append. The oldest lines are dropped first."""
 _PREFIX, _SUFFIX = "logs/driver-", ".jsonl"
+
+
+class Log(Protocol):
+    """Receives events."""
+
+    def event(self, what: str, **fields: Any) -> None: ...
+
+    def flush(self, now: bool = False) -> None: ...
 
 
 class StoreLog:

@@ -74,8 +74,14 @@ class TrialError(Exception):
         return failure
 
 
+class ChangedState(Exception):
+    """Raised when the code of a pack has changed the global state, so that its trials may have changed each other."""
+
+
 def describe(error: BaseException) -> Failure:
     """Describe an exception that a trial raised, with the place in our code or user code that raised it."""
+    if isinstance(error, ChangedState):  # nobody's failure: the driver tries the trials again, one by one
+        return Failure(Outcome.INTERRUPTED, "changed global state", str(error), deterministic=True)
     frames = traceback.extract_tb(error.__traceback__)
     ours = [frame for frame in frames if "site-packages" not in frame.filename]
     place = f"{ours[-1].filename.rsplit('/', 2)[-1]}:{ours[-1].name}" if ours else "?"

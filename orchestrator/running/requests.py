@@ -17,6 +17,7 @@ from orch.sweeps.scales import LAPTOP
 from orch.sweeps.trial import Trial
 from orch.usercode import NamedSweeps, UserCode, make_catalogue, name_sweeps
 from orch.usercode.kept import with_kept
+from orch.usercode.loading import surroundings_kept
 from orch.usercode.naming import FOLDER
 from orch.usercode.stored_code import code_of_trial, get_code, put_code
 
@@ -54,7 +55,9 @@ class Request:
 
     def plan(self, store: Store | None, probe: Probe | None = None) -> Plan:
         """Plan the sweeps; `probe` tries the user's own models and tasks among the trials that are left."""
-        return make_plan(self.sweeps, self.scale, self.where, store, catalogue=self.catalogue, probe=probe)
+        catalogue = self.catalogue
+        with surroundings_kept():
+            return make_plan(self.sweeps, self.scale, self.where, store, catalogue=catalogue, probe=probe)
 
     @property
     def description(self) -> str:

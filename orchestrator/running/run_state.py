@@ -140,6 +140,8 @@ class RunState:
         self._quarantine.trained(place, bool(report["finished"]))
         unit.last_report_at, unit.step = time.monotonic(), report["step"]
         unit.running = [RunningTrial.from_dict(values) for values in report.get("running", ())]
+        for text in report.get("changes", ()):
+            self.listener.changed_state(text)
         self._finished(unit, report["finished"])
 
     def _finished(self, unit: Unit, summaries: Iterable[dict[str, Any]]) -> None:

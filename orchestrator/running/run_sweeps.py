@@ -59,6 +59,8 @@ class RunSummary:
     """Every requested trial by its id, whether it was finished before or now."""
     left_out: int = 0
     """Trials that were not run because they cannot settle anything any more."""
+    changes: tuple[str, ...] = ()
+    """What user code has changed in the global state of its processes, a sentence for each change."""
 
 
 def run_sweeps(
@@ -275,7 +277,9 @@ class _Session(Session):
         left, left_out = (0, left) if self._order.leaves_out and not stopped else (left, 0)
         waiting = _num_waiting(self._plans)
         self.log.event("sweep ended", finished=self._num_finished, failed=failed, left=left, stopped=stopped)
-        return RunSummary(self._num_finished, failed, left, waiting, 0.0, stopped, _all_trials(self._plans), left_out)
+        trials = _all_trials(self._plans)
+        changes = tuple(self.changes)
+        return RunSummary(self._num_finished, failed, left, waiting, 0.0, stopped, trials, left_out, changes)
 
     def _start_display(self, todo: dict[str, PlannedTrial]) -> None:
         counts: dict[str, ProgressCount] = {}

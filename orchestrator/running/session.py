@@ -5,7 +5,7 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Self
@@ -94,6 +94,8 @@ class Session:
         self._stopped = ""
         """The reason for starting no more trials; empty while the run continues."""
         self._published_at = -PUBLISH_SECONDS
+        self.changes: dict[str, None] = {}
+        """What user code has changed in the global state of its processes."""
         self._quarantined: list[dict[str, Any]] = []
 
     def __enter__(self) -> Self:
@@ -108,6 +110,11 @@ class Session:
 
     def arrange(self, queue: deque[Unit]) -> None:
         """Leave the units in the order in which they wait."""
+
+    def changed_state(self, text: str) -> None:
+        if text not in self.changes:
+            self.changes[text] = None
+            self.log.event("changed state", text=text)
 
     def quarantined(self, places: Mapping[Place, str], news: str) -> None:
         """Tell the user, the log and the driver's file which places are in quarantine."""
@@ -153,6 +160,12 @@ class Session:
     def _say(self, text: str) -> None:
         if self._display is not None:
             self._display.say(text)
+
+
+def warnings_about(changes: Iterable[str]) -> list[str]:
+    """Return the lines that tell the user at the end of a run what user code has changed in its processes."""
+    lines = [f"warning: {text}" for text in changes]
+    return [*lines, "each of these trials had a process of its own: no other trial was affected"] if lines else []
 
 
 def _in_training(units: Sequence[Unit]) -> list[dict[str, Any]]:

@@ -83,6 +83,10 @@ class Listener(Protocol):
         """Handle a failed attempt; `again` says whether its open trials will be retried."""
         ...
 
+    def changed_state(self, text: str) -> None:
+        """Handle a change that user code made to the global state of its process, as a sentence."""
+        ...
+
     def refused(self, unit: Unit) -> None:
         """Handle a unit that has not begun, because its worker is on a place in quarantine. It waits again."""
         ...

@@ -12,13 +12,13 @@ import os
 import time
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from orch.core.errors import OrchError
 from orch.running import provenance
 from orch.running.checkpoint_writer import CheckpointWriter
-from orch.running.driver_log import worker_log
-from orch.running.failures import Failure, TrialError, describe
+from orch.running.driver_log import Log, worker_log
+from orch.running.failures import ChangedState, Failure, TrialError, describe
 from orch.running.gpu_use import GpuUse
 from orch.running.options import DEFAULT_TRAINING
 from orch.running.running_trial import RunningTrial, published_curve
@@ -27,9 +27,11 @@ from orch.store.attempts import Attempt
 from orch.sweeps.result import CurvePoint, StopReason
 from orch.sweeps.trial import Trial
 from orch.usercode import UserCode, make_catalogue
+from orch.usercode.loading import code_of
 
 if TYPE_CHECKING:
     from orch.training.snapshot import Snapshot
+    from orch.usercode.global_state import StateChanges
 
 CHECKPOINT_COST = 0.05
 """The largest share of the time that checkpoints may take from training. Large models are checkpointed less often."""
@@ -63,6 +65,15 @@ class UnitRequest(TypedDict):
     git_dirty: bool | None
 
 
+class UnitState(NamedTuple):
+    """How far an attempt at a unit is."""
+
+    done: bool
+    step: int
+    changes: list[str]
+    """What the unit's user code has changed in the global state of its process, a sentence for each change."""
+
+
 def read_driver(request: UnitRequest) -> dict[str, Any]:
     """Return the driver's file, or raise `TrialError` if this machine does not see the store that the driver writes to.
 
@@ -89,9 +100,13 @@ def open_training(trials: list[Trial], snapshots: "list[Snapshot | None]", devic
 
 
 class UnitRun:
-    """An attempt at a unit. `run_for` trains for a while; `stop` leaves it so that another worker can continue."""
+    """An attempt at a unit. `run_for` trains for a while; `stop` leaves it so that another worker can continue.
 
-    def __init__(self, request: UnitRequest, num_in_turn: int = 1):
+    A unit with user code needs a process of its own, which `forked_unit` provides: here its changes to global state are
+    only noticed, and not undone.
+    """
+
+    def __init__(self, request: UnitRequest, num_in_turn: int = 1, log: Log | None = None):
         """Start the attempt, in a process that trains `num_in_turn` units in turn."""
         self._request, self._num_in_turn = request, num_in_turn
         self._store = Store.open(request["store"])
@@ -111,19 +126,27 @@ class UnitRun:
         self._unreported: list[dict[str, Any]] = []
         """Summaries of finished trials that the driver has not been told of."""
         self._warned: set[str] = set()
+        self.changes: list[str] = []
+        self._state_changes: StateChanges | None = None
         self._training: Any = None
         self._first_steps: dict[str, int] = {}
         self._waiting_groups: list[tuple[list[Trial], list[Snapshot | None]]] = []
         provenance.reset_peak_memory()
         self._gpu_use = GpuUse(device)
         self._store.write("attempts", [attempt.start_row() for attempt in self._attempts.values()])
-        self._log = worker_log(self._store)
+        self._log: Log = log or worker_log(self._store)
         try:
+            if request["code"]:
+                from orch.usercode.global_state import changes_in_this_process
+
+                self._state_changes = changes_in_this_process()
             catalogue = make_catalogue(tuple(UserCode.from_dict(values) for values in request["code"]))
             self._store = self._store.with_settings_of(catalogue)
             self._trials = [Trial.from_dict(values, catalogue) for values in request["trials"]]
+            self._find_changes(while_loading=True)
             self._waiting_groups = self._groups_by_step()
             self._training = self._open_training()
+            self._check_changes()
         except Exception as error:
             raise self._failed(error) from error
 
@@ -177,7 +200,13 @@ class UnitRun:
             self.advance(until)
         self._log.flush()
         running = [each.to_dict() for each in self.running_trials]
-        return {"finished": self.take_finished(), "done": self.done, "step": self.step, "running": running}
+        return {
+            "finished": self.take_finished(),
+            "done": self.done,
+            "step": self.step,
+            "running": running,
+            "changes": self.changes,
+        }
 
     def take_finished(self) -> list[dict[str, Any]]:
         """Return the summaries of trials that have finished since the last call."""
@@ -193,11 +222,30 @@ class UnitRun:
             if self._training.finished:
                 self._training = self._open_training()
             self._training.advance(lambda step: time.monotonic() >= until)
+            self._check_changes()
             self._log_warnings()
             self._write_results()
             self._checkpoint_if_due()
         except Exception as error:
             raise self._failed(error) from error
+
+    def _find_changes(self, while_loading: bool = False) -> bool:
+        """Log what user code has changed in the global state since the last call. Return whether it has."""
+        if self._state_changes is None or not self._trials:
+            return False
+        parts = (("model", self._trials[0].model), ("task", self._trials[0].task))
+        subject = " or ".join(f"{kind} {part.name}" for kind, part in parts if code_of(type(part)) is not None)
+        found = [f"{subject} {change}" for change in self._state_changes.find(while_loading)]
+        for text in found:
+            if text not in self.changes:
+                self.changes.append(text)
+                self._log.event("warning", text=text)
+        return bool(found)
+
+    def _check_changes(self) -> None:
+        """Raise an error if the trials of a pack may have changed each other."""
+        if self._find_changes() and len(self._trials) > 1:
+            raise ChangedState(f"{self.changes[-1]}. The trials of this pack are trained one by one instead")
 
     def _log_warnings(self) -> None:
         """Log each warning of the training once. A training of the user's own may have none to give."""
@@ -209,6 +257,10 @@ class UnitRun:
     @property
     def done(self) -> bool:
         return self._training.finished and not self._waiting_groups
+
+    @property
+    def state(self) -> UnitState:
+        return UnitState(self.done, self.step, self.changes)
 
     @property
     def step(self) -> int:
@@ -325,6 +377,7 @@ class UnitRun:
     def _failed(self, error: BaseException) -> TrialError:
         """End every open attempt with this error, and return the exception that reports it to the driver."""
         failure = describe(error)
+        self._find_changes()  # the log then has the likely cause of what was raised
         self._rest_writer()
         finished = tuple(self._unreported)
         try:

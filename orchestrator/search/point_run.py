@@ -8,6 +8,7 @@ from typing import Any
 
 from orch.running.driver_log import worker_log
 from orch.running.failures import TrialError
+from orch.running.forked_unit import ForkedUnit, open_unit
 from orch.running.worker import UnitRequest, UnitRun
 from orch.search.objective import Objective
 from orch.search.validations import Curve, combined
@@ -35,11 +36,11 @@ class PointRun:
         self._log = worker_log(self._store)
         self._objective = Objective(**request["objective"])
         self._reported_up_to = 0
-        self._runs: dict[str, UnitRun] = {}
+        self._runs: dict[str, UnitRun | ForkedUnit] = {}
         try:
             for values, (trial_id, attempt_id) in zip(request["trials"], request["attempts"].items(), strict=True):
                 alone: Any = {**request, "trials": [values], "attempts": {trial_id: attempt_id}}
-                self._runs[trial_id] = UnitRun(alone, num_in_turn=len(request["trials"]))
+                self._runs[trial_id] = open_unit(alone, num_in_turn=len(request["trials"]))
         except TrialError:
             self.stop()
             raise
@@ -67,6 +68,7 @@ class PointRun:
             "steps": {trial_id: run.step for trial_id, run in self._runs.items()},
             "begun": self._begun,
             "validations": self._new_validations(),
+            "changes": [text for run in self._runs.values() for text in run.changes],
         }
 
     def _take_finished(self) -> list[dict[str, Any]]:

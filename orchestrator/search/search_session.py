@@ -36,6 +36,8 @@ class SearchSummary:
     seconds: float
     stopped: str
     """The reason for stopping before the search was complete; empty if it is complete."""
+    changes: tuple[str, ...] = ()
+    """What user code has changed in the global state of its processes, a sentence for each change."""
 
 
 class _Progress(Progress):
@@ -109,7 +111,7 @@ class SearchSession(Session):
             driver.run(state, tuning.PointWorker, tuning.Pruning(driver_id))
         failed = sum(result.state is PointState.FAILED for result in self._history.results)
         self.log.event("search ended", ended=self._num_ended, failed=failed, stopped=self._stopped)
-        return SearchSummary(self._num_ended, failed, 0.0, self._stopped)
+        return SearchSummary(self._num_ended, failed, 0.0, self._stopped, tuple(self.changes))
 
     # Choosing points.
 

@@ -62,8 +62,7 @@ class Training:
         snapshots = _neighbours(snapshots)
         self.device = torch.device(device)
         self.kernel = _kernel_to_go_on_with(snapshots, self.device)
-        # TF32 keeps three digits of a matrix product, and a recurrence multiplies its errors for 500 steps.
-        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+        use_full_precision()
         # glibc returns large freed blocks to the system, and a pack would have them mapped again at every step. Once it
         # has seen a block of the largest size that raises its threshold freed, it keeps such blocks.
         torch.empty(_LARGEST_KEPT_BYTES, dtype=torch.uint8)
@@ -289,6 +288,11 @@ class Training:
             kernel=self.kernel,
             losses=self._losses_since_validation(position),
         )
+
+
+def use_full_precision() -> None:
+    """Switch TF32 off: it keeps three digits of a matrix product, and a recurrence multiplies its errors 500 times."""
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
 
 
 def update(

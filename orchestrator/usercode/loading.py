@@ -5,6 +5,7 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import os
 import sys
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,8 +24,8 @@ from orch.usercode import checks
 from orch.usercode.code import SUFFIX, UserCode
 from orch.usercode.revision import Binding, revision
 
-_PREFIX = "orch_user_"
-CODE_FOLDER = f"/{_PREFIX}code/"
+PREFIX = "orch_user_"
+CODE_FOLDER = f"/{PREFIX}code/"
 """The folder of all users' code in tracebacks. It does not exist on disk: lines are shown as they were run."""
 
 
@@ -45,7 +46,7 @@ def load(code: UserCode) -> LoadedCode:
     """Run the code, once in a process. An error names the file and the line."""
     if problems := checks.import_problems(code):
         raise InvalidCode(problems)
-    with explained(code):
+    with explained(code), surroundings_kept():
         sweep = importlib.import_module(f"{_make_package(code)}.{code.file.removesuffix(SUFFIX)}")
     cells = vars(sweep).get("cells")
     in_grid = cells.classes if isinstance(cells, Grid) else []
@@ -73,6 +74,13 @@ def load(code: UserCode) -> LoadedCode:
         {value.name: value for value in named if issubclass(value, Task)},
         tuple(_made_tasks(sweep)),
     )
+
+
+def run_all_files(code: UserCode) -> None:
+    """Load the code, and also its files that are imported only when a network is made."""
+    load(code)
+    for name in code.python_files:
+        importlib.import_module(f"{_make_package(code)}.{name.removesuffix(SUFFIX)}")
 
 
 def _made_tasks(sweep: ModuleType) -> Iterator[Task]:
@@ -134,6 +142,29 @@ def explained(code: UserCode) -> Iterator[None]:
         raise InvalidCode([f"{place}: {type(error).__name__}: {reason}: fix it"]) from error
 
 
+@contextmanager
+def surroundings_kept() -> Iterator[None]:
+    """Restore the environment and the current folder, which workers that are started later would inherit."""
+    environment, folder = dict(os.environ), current_folder()
+    try:
+        yield
+    finally:
+        if os.environ != environment:
+            for name in os.environ.keys() - environment.keys():
+                del os.environ[name]
+            os.environ.update(environment)
+        if folder and current_folder() != folder:
+            os.chdir(folder)
+
+
+def current_folder() -> str:
+    """Return the current folder; empty if it was deleted."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""
+
+
 def _folder(code: UserCode) -> str:
     return f"{CODE_FOLDER}{code.digest}"
 
@@ -143,7 +174,7 @@ def _make_package(code: UserCode) -> str:
 
     The package's search path is a folder that exists only as an entry of the import system's table of finders.
     """
-    name = f"{_PREFIX}{code.digest}"
+    name = f"{PREFIX}{code.digest}"
     if name not in sys.modules:
         folder = _folder(code)
         sys.path_importer_cache[folder] = _TextFinder(code, folder)

@@ -32,7 +32,7 @@ from orch.training.evaluation import EvaluationSets, evaluate, rows_at_once
 from orch.training.train import Training
 from orch.usercode.catalogue import make_catalogue
 from orch.usercode.code import UserCode
-from orch.usercode.global_state import Watch
+from orch.usercode.line_watch import Watch
 from orch.usercode.loading import CODE_FOLDER
 from orch.usercode.probe_death import CRASH, PLACE, describe_death
 
