@@ -8,6 +8,7 @@ import atexit
 import contextlib
 import functools
 import json
+import math
 import os
 import subprocess
 import sys
@@ -104,8 +105,8 @@ class ForkedUnit:
         self._log.flush()
         return report
 
-    def advance(self) -> None:
-        self._call("advance")
+    def advance(self, until: float = math.inf) -> None:
+        self._call("advance", until)  # the clock is the machine's, and so the same in all its processes
 
     def take_finished(self) -> list[dict[str, Any]]:
         finished, self._finished = self._finished, []
