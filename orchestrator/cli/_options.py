@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from orch.core.errors import OrchError, StoreReadOnly
+from orch.core.printable import printable
 from orch.sweeps.protocols import PROTOCOLS, scale_under
 from orch.sweeps.scales import LAPTOP, SCALES
 
@@ -23,7 +24,7 @@ BUNDLED = "bundled"
 def confirm(question: str, yes: bool) -> None:
     """Ask the user, unless `--yes` was given; raise an error that says so if the answer is no or nobody can answer."""
     try:
-        agreed = yes or click.confirm(question, err=True)
+        agreed = yes or click.confirm(printable(question), err=True)
     except click.Abort:
         if sys.stdin.isatty():
             raise

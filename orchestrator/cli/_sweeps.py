@@ -9,6 +9,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from orch.cli._options import DEFAULT_STORE, Decorator
+from orch.cli._output import echo
 from orch.core.errors import InvalidSettings
 from orch.sweeps.catalogue import BUILT_IN, Catalogue
 from orch.sweeps.registry import ALL, SWEEPS
@@ -71,7 +72,7 @@ def one_name(names: Sequence[str], kind: str) -> str | None:
 def say_note(named: "NamedSweeps") -> None:
     """Say on standard error which recording of a sweep was taken, if there are several."""
     if named.note:
-        click.echo(named.note, err=True)
+        echo(named.note, err=True)
 
 
 def _complete_recorded(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from orch.cli._options import store_option
+from orch.cli._output import echo
 from orch.core.counted import counted
 
 
@@ -39,4 +40,4 @@ def bundle(store: str, others: tuple[str, ...], output: Path, curve_points: int)
 
     made = make_bundle([Store.open(each) for each in (store, *others)], output, curve_points)
     counts = f"{counted(made.num_trials, 'trial')}, {counted(made.num_files, 'file')}"
-    click.echo(f"{output}: {counts}, {made.num_bytes / 1e6:.1f} MB")
+    echo(f"{output}: {counts}, {made.num_bytes / 1e6:.1f} MB")

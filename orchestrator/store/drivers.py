@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from orch.core.records import LeaseRecord
 from orch.store.store import Store
 
 DEAD_AFTER_SECONDS = 60.0
@@ -52,15 +53,12 @@ class DriverRecord:
 def read_drivers(store: Store) -> list[DriverRecord]:
     """Return every driver that has a file in the store, alive or dead."""
     found = []
-    for values in store.list_json("drivers").values():
-        try:
-            known = {key: values[key] for key in _KEYS}
-            claims = frozenset(values["claims"])
-            start, counts = values.get("process_start"), values.get("counts") or {}
-            began = float(values.get("began", 0.0))
-            found.append(DriverRecord(**known, claims=claims, began=began, process_start=start, counts=counts))
-        except (KeyError, TypeError, ValueError):
-            continue
+    for values in store.list_json("drivers", LeaseRecord).values():
+        known = {key: values[key] for key in _KEYS}
+        claims = frozenset(values["claims"])
+        start, counts = values.get("process_start"), values.get("counts") or {}
+        began = float(values.get("began", 0.0))
+        found.append(DriverRecord(**known, claims=claims, began=began, process_start=start, counts=counts))
     return found
 
 

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 from orch.core.atomic_write import make_folder_durably, write_atomically
+from orch.core.reading import read_bytes
 from orch.store.crash_points import crash_point
 from orch.store.files import Data, reaching
 
@@ -30,9 +31,9 @@ class LocalFiles:
                 raise OSError("its folder is being deleted") from error
         crash_point(f"{kind}-renamed")
 
-    def get(self, path: str) -> bytes:
+    def get(self, path: str, most: int | None = None) -> bytes:
         with reaching(self.location, "read"):
-            return (self._root / path).read_bytes()
+            return (self._root / path).read_bytes() if most is None else read_bytes(self._root / path, most)
 
     def delete(self, path: str) -> None:
         with reaching(self.location, "delete from"):

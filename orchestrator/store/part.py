@@ -18,7 +18,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from orch.core.errors import StoreTooNew, UnknownName
+from orch.core.reading import parse_json
+from orch.core.shape import checked
 from orch.store.footer_rows import KEY, make_note
+from orch.store.part_checks import check_unpacked, check_values
 
 SCHEMA_VERSION = 1
 """The version of the columns. Raise it when the meaning of a column changes; a new column is null in older parts."""
@@ -108,9 +111,10 @@ def decode(source: Any, columns: Sequence[str] | None, location: str) -> Content
     try:
         with pq.ParquetFile(_readable(source), page_checksum_verification=True) as file:
             footer = _footer(file.metadata, location)
-            data = file.read(
-                columns=None if columns is None else list(columns), use_threads=not isinstance(source, bytes)
-            )
+            wanted = None if columns is None else list(columns)
+            check_unpacked(_readable(source), file, wanted)
+            data = file.read(columns=wanted, use_threads=not isinstance(source, bytes))
+            check_values(data)
     except (OSError, ValueError, pa.ArrowException) as error:
         raise _damage_or(error) from error
     return Contents(data.replace_schema_metadata(None), footer)
@@ -135,7 +139,8 @@ def _footer(metadata: pq.FileMetaData, location: str) -> Footer:
             f"the store at {location} was written by a later version of orch (schema {version}, this one knows"
             f" {SCHEMA_VERSION}): upgrade orch"
         )
-    return Footer(metadata.num_rows, frozenset(json.loads(notes.get(b"orch.replaces", b"[]"))))
+    replaces = checked(parse_json(notes.get(b"orch.replaces", b"[]")), list[str], "orch.replaces")
+    return Footer(metadata.num_rows, frozenset(replaces))
 
 
 def _damage_or(error: Exception) -> Exception:

@@ -13,8 +13,8 @@ class ReadOnlyFiles:
         self._files = files
         self.location = files.location
 
-    def get(self, path: str) -> bytes:
-        return self._files.get(path)
+    def get(self, path: str, most: int | None = None) -> bytes:
+        return self._files.get(path, most)
 
     def sizes(self, folder: str) -> dict[str, int]:
         return self._files.sizes(folder)

@@ -4,12 +4,15 @@ import datetime
 import json
 import os
 import secrets
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from orch.core.errors import StoreUnreachable, look_up_name
+from orch.core.errors import DamagedFile, StoreUnreachable, look_up_name
+from orch.core.reading import RECORD_BYTES, Refused, parse_json, shown
+from orch.core.shape import checked
 from orch.store.attempts import checked_row
 from orch.store.bundled import BUNDLED, no_results
 from orch.store.columns import SCHEMAS, make_schemas
@@ -21,10 +24,12 @@ from orch.store.part import encode, new_path, to_table
 from orch.store.part_cache import PartCache
 from orch.store.read_only import ReadOnlyFiles
 from orch.store.schema_union import conform
-from orch.store.table_reader import TableReader
+from orch.store.table_reader import StoreWarning, TableReader
 from orch.sweeps.definitions import Definitions, PartType
 
 DEFAULT_STORE = "runs"
+_LONGEST = 240
+"""Characters of a file's name; file systems allow 255 bytes."""
 
 
 class Store:
@@ -44,6 +49,8 @@ class Store:
         A store that is opened `read_only` is never changed: damaged parts are reported and stay where they are.
         """
         given = os.fspath(location)
+        if not given or "\0" in given:
+            raise StoreUnreachable(f"{given!r} names no store: give a folder, or a bucket such as s3://bucket/runs")
         named = "://" in given or given == BUNDLED
         self.uri = given if named else os.path.abspath(os.path.expanduser(given))
         """The location to send to workers. It may contain credentials: show `location` instead."""
@@ -197,27 +204,34 @@ class Store:
     def put_json(self, path: str, value: Any) -> None:
         self.put_bytes(path, json.dumps(value).encode())
 
-    def get_json(self, path: str) -> Any | None:
-        data = self.get_bytes(path)
+    def get_json(self, path: str, kind: Any = Any) -> Any | None:
+        """Read a JSON file that has the shape `kind`, one of `core.records`; None if there is none.
+
+        A file that is damaged, too large or of another shape is left out too, with a warning that names it.
+        """
         try:
-            return None if data is None else json.loads(data)
-        except ValueError:
+            data = self.get_bytes(path, RECORD_BYTES)
+            return None if data is None else checked(parse_json(data), kind)
+        except Refused as reason:
+            about = f"{path} of the store at {self.location} is left out ({reason}): delete it, or restore it"
+            warnings.warn(about, StoreWarning, stacklevel=2)
             return None
 
-    def list_json(self, folder: str) -> dict[str, Any]:
-        """Read the JSON files of a folder, by name without `.json`. Damaged files are left out."""
+    def list_json(self, folder: str, kind: Any = Any) -> dict[str, Any]:
+        """Read the JSON files of a folder that have the shape `kind`, by name without `.json`: see `get_json`."""
         found = {}
         for path in self.list_files(folder):
-            if path.endswith(".json") and (value := self.get_json(path)) is not None:
+            if path.endswith(".json") and (value := self.get_json(path, kind)) is not None:
                 found[path.removeprefix(f"{folder}/").removesuffix(".json")] = value
         return found
 
     def put_bytes(self, path: str, data: bytes) -> None:
         self._files.put(_checked(path), data)
 
-    def get_bytes(self, path: str) -> bytes | None:
+    def get_bytes(self, path: str, most: int | None = None) -> bytes | None:
+        """Return the contents of a file; None if there is none. One of more than `most` bytes raises `Refused`."""
         try:
-            return self._files.get(_checked(path))
+            return self._files.get(_checked(path), most)
         except FileNotFoundError:
             return None
 
@@ -241,5 +255,7 @@ def _answer(table: str, *sources: pa.Table) -> pa.Table:
 def _checked(path: str) -> str:
     folder, *names = path.split("/")
     assert folder not in SCHEMAS, f"{path}: rows are written with write"
-    assert not any(name.startswith(".") or not name for name in (folder, *names)), f"{path} is no path in a store"
+    # Parts of the path may be ids that stand in a store's records, which anybody can have written.
+    if any(name.startswith(".") or not name or "\0" in name or len(name) > _LONGEST for name in (folder, *names)):
+        raise DamagedFile(f"{shown(path)} is not a path in a store: check what its records and results are called")
     return path

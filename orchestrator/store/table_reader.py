@@ -19,6 +19,7 @@ from orch.store.files import Files, reaching
 from orch.store.footer_rows import find_lines, parse_lines
 from orch.store.part import Contents, DamagedPart, Footer, Part, columns_checksum, decode, decode_footer
 from orch.store.part_cache import PartCache
+from orch.store.part_checks import check_columns, check_values
 from orch.store.schema_union import conform, union
 
 _SMALL_BYTES = 1 << 20
@@ -142,7 +143,13 @@ class TableReader:
             except DamagedPart as damage:
                 return damage
 
-        loaded = self._parsed(self.in_parallel(load_one, parts), columns)
+        found = self.in_parallel(load_one, parts)
+        try:
+            loaded = list(self._parsed(found, columns))
+        except (ValueError, pa.ArrowException, DamagedPart):
+            # The lines of some part are not rows of this table: read the rows themselves.
+            known_columns = None
+            loaded = list(self._parsed(self.in_parallel(load_one, parts), columns))
         good: list[tuple[Part, Contents | None]] = []
         damaged = []
         for part, contents in zip(parts, loaded, strict=True):
@@ -164,13 +171,25 @@ class TableReader:
                 if lines is not None:
                     return lines
             try:
-                return decode(source, columns, self.files.location)
+                return self._decode(source, columns)
             except DamagedPart:
                 if self._cache is None or self._cache.find(part) is None:
                     raise
                 # Perhaps only the cached copy is damaged.
                 self._cache.drop(part)
-                return decode(self._source(part), columns, self.files.location)
+                return self._decode(self._source(part), columns)
+
+    def _decode(self, source: Any, columns: Sequence[str] | None) -> Contents:
+        contents = decode(source, columns, self.files.location)
+        self._check(contents.data, columns)
+        return contents
+
+    def _check(self, data: pa.Table, columns: Sequence[str] | None) -> None:
+        """Raise `DamagedPart` for rows that are not of this table."""
+        try:
+            check_columns(self.table, self.schema, data, columns)
+        except ValueError as error:
+            raise DamagedPart(str(error)) from None
 
     def _parsed(
         self, loaded: Sequence[Contents | bytes | DamagedPart | None], columns: Sequence[str] | None
@@ -180,6 +199,11 @@ class TableReader:
         known = [field.remove_metadata() for field in self.schema]
         schema = pa.schema([field for field in known if columns is None or field.name in columns])
         rows, place = parse_lines(lines, schema), 0
+        if lines:
+            check_values(rows)
+            self._check(rows, columns)
+        if rows.num_rows != sum(each.count(b"\n") + 1 for each in lines):
+            raise DamagedPart("its lines are not its rows")
         for each in loaded:
             if isinstance(each, bytes):
                 num_rows = each.count(b"\n") + 1
