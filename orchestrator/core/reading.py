@@ -38,16 +38,17 @@ def read_bytes(path: str | os.PathLike[str], most: int = TEXT_BYTES) -> bytes:
     Nothing is waited for: a pipe or a device is refused, and so is a file that grows while it is read.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with open(descriptor, "rb") as file:
+    try:
         found = os.fstat(descriptor)
-        if stat.S_ISDIR(found.st_mode):
-            raise Refused("it is a folder")
         if not stat.S_ISREG(found.st_mode):
-            raise Refused("it is not a regular file")
+            raise Refused("it is a folder" if stat.S_ISDIR(found.st_mode) else "it is not a regular file")
         check_size(found.st_size, most)
-        data = file.read(most + 1)
+        with open(descriptor, "rb", closefd=False) as file:
+            data = file.read(most + 1)
         check_size(len(data), most)
         return data
+    finally:
+        os.close(descriptor)
 
 
 def read_text(path: str | os.PathLike[str], most: int = TEXT_BYTES) -> str:

@@ -1,4 +1,4 @@
-"""A store with one of everything: results, failures, a live driver, sweeps, code of a user, searches, rates and logs."""
+"""A store with one of everything: results, failures, a live driver, sweeps, code of a user, searches and logs."""
 
 import json
 import os
