@@ -131,7 +131,7 @@ def check_plain(value: Any, most: int = MOST_VALUES) -> None:
     A value counts wherever it occurs, so that aliases of aliases cannot expand to billions.
     """
     check_depth(value)
-    left = [(("it",), value)]
+    left: list[tuple[tuple[str, ...], Any]] = [(("it",), value)]
     count = 0
     while left:
         place, each = left.pop()

@@ -167,7 +167,8 @@ def type_problems(config: Any) -> list[str]:
     A config that is made with its class, and not from a dictionary, accepts whatever it is given.
     """
     found = []
-    for name, hint, _ in _identifying(type(config)):
+    config_type: type = type(config)
+    for name, hint, _ in _identifying(config_type):
         value = getattr(config, name)
         if type(value) is hint and (hint not in (int, float) or abs(value) <= _LARGEST[hint]):
             continue  # thousands of trials are checked in a plan, and almost all of them are right
