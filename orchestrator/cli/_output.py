@@ -40,7 +40,7 @@ def echo_data(text: str, *, nl: bool = True) -> None:
     if sys.stdout.isatty():
         echo(text, nl=nl)
     else:
-        click.echo(text, nl=nl)
+        click.echo(text, nl=nl, color=True)  # without it, click would take out what looks like a colour
 
 
 def echo_laid_out(text: str, *, err: bool = False) -> None:
