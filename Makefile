@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 PACKAGES := .venv-packages
 UNIT_TESTS = $(BIN)/pytest --numprocesses 2 -m 'not ray and not gpu' --cov --cov-report=
 
-.PHONY: setup demo quick lint test coverage test-gpu test-slow test-exports test-cluster test-packages docs bench golden clean
+.PHONY: setup demo quick lint test coverage test-gpu test-slow test-exports test-cluster test-packages docs tables bench golden clean
 
 setup: $(READY)
 
@@ -80,6 +80,10 @@ test-packages:
 docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	@echo 'Open build/site/index.html.'
+
+# The tables in the documentation that commands print, from the results that ship.
+tables: $(READY)
+	$(BIN)/python docs/generated.py
 
 bench: $(READY)
 	$(BIN)/python benchmarks/training_step.py

@@ -11,7 +11,6 @@ import json
 import math
 import os
 import stat
-from pathlib import Path
 from typing import Any
 
 TEXT_BYTES = 16 << 20
@@ -172,11 +171,3 @@ def shown(value: Any) -> str:
     with contextlib.suppress(RecursionError, ValueError):  # a number of five thousand digits has no text
         text = repr(value[:100] if isinstance(value, (str, list)) else value)
     return text if len(text) <= 40 else f"{text[:40]}…"
-
-
-def text_if_there(path: Path, most: int = TEXT_BYTES) -> str | None:
-    """Return the text of a file; None if it does not exist or cannot be used."""
-    try:
-        return read_text(path, most)
-    except (OSError, ValueError):
-        return None

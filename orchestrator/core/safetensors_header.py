@@ -1,22 +1,25 @@
 """The header of a safetensors file: eight bytes with its length, then JSON. Reading it needs no torch."""
 
-import json
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired, TypedDict
+
+from orch.core.reading import parse_json
+from orch.core.shape import checked
 
 LENGTH_BYTES = 8
 MOST_BYTES = 100_000_000
 """The format allows no longer header."""
 
 
+class _Header(TypedDict):
+    __metadata__: NotRequired[dict[str, str]]
+
+
 def orch_header(data: bytes) -> dict[str, Any]:
     """Return what orch wrote into the header that these bytes begin with, or raise `ValueError` if it is no header."""
     end = LENGTH_BYTES + int.from_bytes(data[:LENGTH_BYTES], "little")
-    header = json.loads(data[LENGTH_BYTES:end])
-    if not isinstance(header, dict):
-        raise ValueError("the header is no JSON object")
-    found: dict[str, Any] = json.loads(header.get("__metadata__", {}).get("orch", "{}"))
-    return found
+    header = checked(parse_json(data[LENGTH_BYTES:end]), _Header)
+    return dict(checked(parse_json(header.get("__metadata__", {}).get("orch", "{}")), dict[str, Any]))
 
 
 def read_orch_header(path: Path) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from orch.core.launcher_shape import LauncherShape
 from orch.core.reading import LAUNCHER_BYTES, parse_yaml, read_text
@@ -28,7 +27,7 @@ class ClusterLimits:
         """Read the launcher file of this machine; None if it is not the head of such a cluster."""
         try:
             text = read_text(Path(path).expanduser(), LAUNCHER_BYTES)
-            config: dict[str, Any] = checked(parse_yaml(text), LauncherShape)
+            config = checked(parse_yaml(text), LauncherShape)
         except (OSError, ValueError):
             return None
         limit = int(config.get("max_workers") or 0)
