@@ -21,7 +21,8 @@ READING = (
     ("claims",), ("sweeps",),
     ("discard", "--where", "modulus=3", "--reason", "x", "--yes"), ("compact",), ("export", "csv", "out"), ("merge",
     STORE, "--store", "other"),
-    ("plan", "own-sweep"), ("report", "--output", "page.html"), ("train", "--trial", "nosuch"), ("bundle", "--output", "made"), ("checklist",),
+    ("plan", "own-sweep"), ("report", "--output", "page.html"), ("train", "--trial", "nosuch"), ("bundle", "--output",
+    "made"), ("checklist",),
     ("reproduction",),
 )  # fmt: skip
 _RAW = (
