@@ -29,7 +29,7 @@ _FREE = {
         "--vary", "--seeds", "--points", "--at-least", "--grace", "--top", "--figure", "--max-hours", "--cpus",
         "--checkpoint-seconds", "--hang-seconds", "--weights-mb", "--gpus-per-trial", "--sampler-seed", "--metric",
     ),
-    ("sweep", "nosuch"): (
+    ("sweep", "demo", "--scale", "smoke", "--where", "init_seed=77"): (
         "--max-hours", "--weights-mb", "--confidence", "--pack", "--cpus", "--on", "--where", "--scale", "--store",
     ),
     ("tasks",): ("--modulus", "--group", "--json"),

@@ -1,6 +1,7 @@
 """Records and parts of a store that were changed by somebody."""
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +13,39 @@ from orch.store import SCHEMAS
 from tests.hostile.plan import STORE, Plan, as_json, make_special, plan
 from tests.hostile.values import STEERING, plain
 
-READING = (
-    ("status",), ("status", "--json"), ("failures",), ("failures", "--json"), ("logs",), ("logs", "--json"), ("watch",
-    "--once"),
-    ("query", "FROM cells", "--format", "table"), ("query", "FROM attempts", "--format", "json"), ("query",
-    "FROM trials"), ("results",),
-    ("plan", "demo"), ("search", "--show"), ("search", "--show", "abc", "--json"), ("report", "--format", "markdown"),
-    ("claims",), ("sweeps",),
-    ("discard", "--where", "modulus=3", "--reason", "x", "--yes"), ("compact",), ("export", "csv", "out"), ("merge",
-    STORE, "--store", "other"),
-    ("plan", "own-sweep"), ("report", "--output", "page.html"), ("train", "--trial", "nosuch"), ("bundle", "--output",
-    "made"), ("checklist",),
-    ("reproduction",),
-)  # fmt: skip
+READING = tuple(
+    tuple(shlex.split(line))
+    for line in """
+status
+status --json
+failures
+failures --json
+logs
+logs --json
+watch --once
+query 'FROM cells' --format table
+query 'FROM attempts' --format json
+query 'FROM trials'
+results
+plan demo
+plan own-sweep
+search --show
+search --show abc --json
+report --format markdown
+report --output page.html
+claims
+sweeps
+checklist
+reproduction
+discard --where modulus=3 --reason x --yes
+compact
+export csv out
+merge runs --store other
+train --trial nosuch
+bundle --output made
+""".strip().splitlines()
+)
+"""Commands that read a store and end by themselves."""
 _RAW = (
     b"",
     b"{",
