@@ -100,6 +100,19 @@ def read_text(path: Path) -> str:
 
 def load_config(path: Path) -> dict[str, Any]:
     """Load the settings of a YAML launcher file, or raise an error that lists everything that is of a wrong type."""
+    config = load_yaml(path)
+    if wrong := shape_problems(config):
+        raise InvalidSettings([f"{path}: {problem}" for problem in wrong])
+    return config
+
+
+def shape_problems(config: Mapping[str, Any]) -> list[str]:
+    """List the settings of a launcher file that are of a wrong type, such as a text in the place of a number."""
+    return [f"{problem}: correct it" for problem in problems(config, LauncherShape, "the file")]
+
+
+def load_yaml(path: Path) -> dict[str, Any]:
+    """Load the settings of a YAML launcher file, of whatever types they are."""
     text = read_text(path)
     try:
         config = reading.parse_yaml(text)
@@ -107,8 +120,6 @@ def load_config(path: Path) -> dict[str, Any]:
         raise InvalidSettings([f"{path} cannot be used ({reason}): correct it there"]) from None
     if not isinstance(config, dict):
         raise InvalidSettings([f"{path} has no settings: start from cluster/a100.yaml or cluster/local.yaml"])
-    if wrong := [f"{path}: {problem}: correct it" for problem in problems(config, LauncherShape, "the file")]:
-        raise InvalidSettings(wrong)
     return config
 
 
