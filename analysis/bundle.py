@@ -14,6 +14,7 @@ from orch.analysis.board import Board
 from orch.core.atomic_write import refuse_link
 from orch.core.checksum import checksum
 from orch.core.errors import OrchError
+from orch.core.records import SweepRecord
 from orch.search import history as searches
 from orch.store import SCHEMAS, Store
 from orch.store.bundled import MARK
@@ -87,7 +88,7 @@ def _fill(target: Store, store: Store, curve_points: int) -> None:
     failed = failed_trials(store, store.done())
     attempts = [row | {"traceback": None} for row in _rows(store, "attempts") if row["trial_id"] in failed]
     _write(target, "attempts", attempts)
-    for name, values in store.list_json("sweeps").items():
+    for name, values in store.list_json("sweeps", SweepRecord).items():
         if not values.get("code") and all(sweep == ALL or sweep in SWEEPS for sweep in values["sweeps"]):
             target.put_json(f"sweeps/{name}.json", values)
     # A search's history is a sequence of files: the files of two stores must not be mixed.

@@ -16,7 +16,7 @@ from orch.store import SCHEMAS
 from orch.store.columns import SETTINGS
 from orch.store.deduplication import numbers
 from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
-from orch.sweeps.trial import model_from_dict, task_from_dict
+from orch.sweeps.trial import model_from_dict, parse_config, task_from_dict
 
 WITHIN = ("learning_rate", "init_seed", "data_seed")
 """Settings that may differ between the trials of a cell."""
@@ -171,7 +171,7 @@ def _summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 def variant(config: str, definitions: Definitions = BUILT_IN_DEFINITIONS) -> str:
     """Return the summary of a trial's model, given the trial's settings as JSON; "" for a model of absent code."""
-    return _variant(json.dumps(json.loads(config)["model"]), definitions)
+    return _variant(json.dumps(parse_config(config)["model"]), definitions)
 
 
 @functools.lru_cache(maxsize=1 << 12)
@@ -185,7 +185,7 @@ def _variant(model: str, definitions: Definitions) -> str:
 
 def problem(config: str, definitions: Definitions = BUILT_IN_DEFINITIONS) -> str:
     """Return the summary of a trial's task, given the trial's settings as JSON; the modulus if its code is absent."""
-    return _problem(json.dumps(json.loads(config)["task"]), definitions)
+    return _problem(json.dumps(parse_config(config)["task"]), definitions)
 
 
 @functools.lru_cache(maxsize=1 << 12)

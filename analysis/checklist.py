@@ -3,7 +3,6 @@
 Only what was measured is said. What was not recorded is called so.
 """
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from orch.analysis.study import Study
 from orch.analysis.tables.entries import rate_text
 from orch.core.counted import counted
 from orch.store.attempts import ENDED_WELL, Event
+from orch.store.trial_rows import parse_packages
 from orch.sweeps.result import StopReason
 
 MOST_VALUES = 12
@@ -94,7 +94,7 @@ def _versions(trials: pa.Table) -> tuple[tuple[str, str], ...]:
     """Return each package with every version that was used."""
     found: dict[str, dict[str, None]] = {}
     for text in dict.fromkeys(filter(None, trials["packages"].to_pylist())):
-        for name, version in json.loads(text).items():
+        for name, version in parse_packages(text).items():
             found.setdefault(name, {})[version] = None
     return tuple((name, ", ".join(versions)) for name, versions in found.items())
 

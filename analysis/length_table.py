@@ -15,7 +15,7 @@ from orch.store import Store
 from orch.sweeps.measured import Row, accuracies_by_length, measured
 from orch.sweeps.result import StopReason
 from orch.sweeps.selection import RateChoice, choose_rate
-from orch.sweeps.trial import Trial, model_from_dict, task_from_dict
+from orch.sweeps.trial import Trial, model_from_dict, parse_config, task_from_dict
 
 TITLE = "Accuracy by number of inputs (0 chance, 1 perfect): the mean over the seeds of the learning rate chosen {}"
 CHOSEN_AT = "chosen at"
@@ -44,7 +44,7 @@ def length_table(
     configs: dict[str, dict[str, Any]] = {}
     for row in store.read("trials", [*COLUMNS, *_REVISIONS, "config"]).to_pylist():
         if row["trial_id"] in trial_ids:
-            config = json.loads(row["config"])
+            config = parse_config(row["config"])
             settings = {name: value for name, value in config.items() if name not in WITHIN}
             key = json.dumps([settings, [row[name] for name in _REVISIONS]], sort_keys=True)
             cells.setdefault(key, []).append(row)

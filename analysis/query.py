@@ -53,15 +53,19 @@ class Limits:
     memory: str = MEMORY
     threads: int | None = None
     own_process: bool = False
-    """Run the query in a process of its own, which is ended at these limits; then `seconds` and `rows` are needed."""
+    """Run the query in a process of its own, which is ended at these limits: `seconds`, and `memory` in MB or GB."""
 
 
 NO_LIMITS = Limits()
+MOST_SQL = 1 << 20
+"""Characters of a query."""
 _NO_TABLE = re.compile(r"Table with name (.+?) does not exist")
 
 
 def run(sql: str, views: Mapping[str, View], limits: Limits = NO_LIMITS) -> pa.Table:
     """Run one reading statement. Only the views and columns that it mentions are read."""
+    if len(sql) > MOST_SQL:
+        raise InvalidQuery(f"the query has {len(sql):,} characters: write one of at most {MOST_SQL:,}")
     with sandbox(limits) as connection, _explained(sql, views, limits):
         statement = parse(connection, sql)
         try:
@@ -83,6 +87,15 @@ def sandbox(limits: Limits = NO_LIMITS) -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
+@contextlib.contextmanager
+def file_reader(limits: Limits) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open a connection that reads files, for statements that are not a user's."""
+    allowed = ("enable_external_access", "temp_directory")
+    config = {name: value for name, value in _CLOSED.items() if name not in allowed}
+    with duckdb.connect(":memory:", config=config | {"memory_limit": limits.memory}) as connection:
+        yield connection
+
+
 def _answer(
     connection: duckdb.DuckDBPyConnection,
     statement: Statement,
@@ -98,8 +111,9 @@ def _answer(
     }
     if limits.own_process:
         assert limits.seconds is not None, "a process of its own ends in time"
-        assert limits.rows is not None, "a process of its own answers with a part"
-        return answer_in_process(statement.sql, tables, limits.seconds, limits.memory, limits.rows)
+        return answer_in_process(
+            statement.sql, tables, limits.seconds, limits.memory, limits.rows, threads=limits.threads
+        )
     for name, table in tables.items():
         connection.register(name, table)
     with _interrupted_after(limits.seconds, connection):
@@ -159,14 +173,15 @@ def _explained(sql: str, views: Collection[str], limits: Limits) -> Iterator[Non
     """Turn errors of DuckDB into messages that name the remedy."""
     try:
         yield
+    except (RecursionError, UnicodeEncodeError) as error:
+        what = "is nested too deeply" if isinstance(error, RecursionError) else "has characters that are no text"
+        raise InvalidQuery(f"the query {what}: write it more simply") from None
     except duckdb.InterruptException:
-        raise InvalidQuery(f"the query took longer than {limits.seconds:g} s: ask for less") from None
+        raise InvalidQuery(f"the query took longer than {limits.seconds:g} s: {_more('--timeout')}") from None
     except duckdb.PermissionException:
         raise InvalidQuery(f"a query reads nothing but the views: {REMEDY}") from None
     except duckdb.OutOfMemoryException:
-        raise InvalidQuery(
-            f"the query needs more than {limits.memory} of memory: ask for fewer rows or columns"
-        ) from None
+        raise InvalidQuery(f"the query needs more than {limits.memory} of memory: {_more('--memory')}") from None
     except duckdb.Error as error:
         text = str(error).partition("\nLINE ")[0]
         if missing := _NO_TABLE.search(text):
@@ -181,6 +196,10 @@ def _explained(sql: str, views: Collection[str], limits: Limits) -> Iterator[Non
         raise InvalidQuery(f"the SQL does not work: {sentence} (orch query --schema explains every column)") from None
 
 
+def _more(option: str) -> str:
+    return f"ask for less, or give orch query a larger {option}"
+
+
 def _unquoted(sql: str) -> str | None:
     """Return a column that stands without quotation marks in a statement, although SQL reserves its name."""
     for name in sorted(_reserved().intersection(SCHEMAS["trials"].names)):
@@ -189,16 +208,22 @@ def _unquoted(sql: str) -> str | None:
     return None
 
 
-def read_file(path: str) -> pa.Table:
-    """Read a CSV, JSON or Parquet file as a table; the ending of its name says which it is."""
+def read_file(path: str, limits: Limits) -> pa.Table:
+    """Read a CSV, JSON or Parquet file as a table, within limits; the ending of its name says which it is."""
     reader = READERS.get(Path(path.lower().removesuffix(".gz")).suffix)
     if reader is None:
         raise InvalidQuery(f"{path} is of no known kind: use a file that ends in {', '.join(READERS)}")
     if not Path(path).is_file():
         raise InvalidQuery(f"there is no file {path}: check the name")
+    assert limits.seconds is not None, "reading ends in time"
+    # As the file of a child process, because 11 kB of Parquet can stand for 24 GB.
+    literal = "'" + glob.escape(path).replace("'", "''") + "'"
     try:
-        with duckdb.connect(":memory:") as connection:
-            return connection.sql(f"FROM {reader}(?)", params=[glob.escape(path)]).to_arrow_table()
+        return answer_in_process(f"FROM {reader}({literal})", {}, limits.seconds, limits.memory, None, files=True)
+    except duckdb.InterruptException:
+        reason = f"it took longer than {limits.seconds:g} s"
+    except duckdb.OutOfMemoryException:
+        reason = f"it needs more than {limits.memory} of memory"
     except duckdb.Error as error:
         reason = " ".join(str(error).partition("\n")[0].split())
-        raise InvalidQuery(f"{path} cannot be read ({reason}): check the file") from None
+    raise InvalidQuery(f"{path} cannot be read ({reason}): check the file")

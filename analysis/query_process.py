@@ -24,12 +24,24 @@ _SPARE_BYTES = 10**9
 _QUESTION, _ANSWER, _ERROR = "question.json", "answer", "error.json"
 
 
-def answer_in_process(sql: str, tables: Mapping[str, pa.Table], seconds: float, memory: str, rows: int) -> pa.Table:
-    """Run a statement over these tables and return its first rows; raise the error that DuckDB would raise."""
+def answer_in_process(
+    sql: str,
+    tables: Mapping[str, pa.Table],
+    seconds: float,
+    memory: str,
+    rows: int | None,
+    threads: int | None = 1,
+    files: bool = False,
+) -> pa.Table:
+    """Run a statement over these tables and return its first rows; raise the error that DuckDB would raise.
+
+    With `files` it may read files: the statement is ours, and not a user's.
+    """
     with scratch_folder("query") as folder:
         for number, table in enumerate(tables.values()):
             _write(table, folder / str(number))
         question = {"sql": sql, "tables": list(tables), "seconds": seconds, "memory": memory, "rows": rows}
+        question |= {"threads": threads, "files": files}
         (folder / _QUESTION).write_text(json.dumps(question))
         # -P: a module in the folder where the server was started must not take the place of one of ours.
         command = [sys.executable, "-P", "-m", __name__, str(folder)]
@@ -51,11 +63,12 @@ def _write(table: pa.Table, path: Path) -> None:
 
 
 def _main(folder: Path) -> None:
-    from orch.analysis.query import Limits, first_rows, sandbox
+    from orch.analysis.query import Limits, file_reader, first_rows, sandbox
 
     asked = json.loads((folder / _QUESTION).read_text())
     tables = [pa.ipc.open_file(pa.memory_map(str(folder / str(n)))).read_all() for n in range(len(asked["tables"]))]
-    with sandbox(Limits(memory=asked["memory"], threads=1)) as connection:
+    opened = file_reader if asked["files"] else sandbox
+    with opened(Limits(memory=asked["memory"], threads=asked["threads"])) as connection:
         for name, table in zip(asked["tables"], tables, strict=True):
             connection.register(name, table)
         most = _bytes_in_use() + _bytes(asked["memory"]) + _SPARE_BYTES
@@ -65,7 +78,7 @@ def _main(folder: Path) -> None:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends the process, whatever it is in the middle of
         signal.setitimer(signal.ITIMER_REAL, asked["seconds"])
         try:
-            answer = first_rows(connection.sql(asked["sql"]).to_arrow_reader(), asked["rows"])
+            answer = first_rows(connection.sql(asked["sql"]).to_arrow_reader(), asked["rows"] or sys.maxsize)
         except duckdb.Error as error:
             (folder / _ERROR).write_text(json.dumps([type(error).__name__, str(error)]))
             return

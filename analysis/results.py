@@ -29,6 +29,7 @@ from orch.analysis.spread import Spread
 from orch.analysis.statistics import BEST_OF
 from orch.analysis.study import Study
 from orch.core.errors import InvalidSettings, OrchError, UnknownName
+from orch.core.records import SweepRecord
 from orch.core.settings import to_dict
 from orch.planning.plan import PlannedTrial, TrialState, make_plan
 from orch.store import Store
@@ -185,7 +186,7 @@ def _planned_by_store(store: Store) -> dict[str | Trial, PlannedTrial]:
     Sweeps with the user's own code are left out: looking at results must not run code from a store.
     """
     found: dict[str | Trial, PlannedTrial] = {}
-    for values in store.list_json("sweeps").values():
+    for values in store.list_json("sweeps", SweepRecord).values():
         if not values.get("code"):
             with contextlib.suppress(OrchError):  # the sweep, its scale or a setting no longer exists
                 found |= _planned(store, values["sweeps"], values["scale"], values["where"])

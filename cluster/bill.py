@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from orch.cluster.launcher import Launcher
 from orch.cluster.prices import DATED, INSTANCES, gpus_per_worker, hourly_cost
+from orch.core.records import RatesRecord
 from orch.planning.plan import Plan, wall_seconds
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def device_of(launcher: Launcher, store: "Store") -> str | None:
 def _measured(store: "Store") -> Iterable[str]:
     if not store.exists():
         return []
-    names = {values["device"] for values in store.list_json("rates").values()}
+    names = {values["device"] for values in store.list_json("rates", RatesRecord).values()}
     return sorted(names | {name for name in store.read("trials", ["device"])["device"].unique().to_pylist() if name})
 
 

@@ -10,7 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from orch.cluster.versions import Versions, find_versions
+from orch.core import reading
 from orch.core.errors import InvalidSettings
+from orch.core.launcher_shape import LauncherShape
+from orch.core.shape import problems
 
 LOCAL_NODE = "local.cluster.node"
 """Ray's name for the only node type of its `local` provider (machines reached by ssh)."""
@@ -93,21 +96,32 @@ def read_launcher(path: Path | str) -> Launcher:
 def read_text(path: Path) -> str:
     """Return the text of a launcher file, or raise an error that names it."""
     try:
-        return path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
+        return reading.read_text(path, reading.LAUNCHER_BYTES)
+    except (OSError, ValueError) as error:
         remedy = f"name a launcher file; those that come with orch are in {PACKAGED}"
         raise InvalidSettings([f"{path} cannot be read ({error}): {remedy}"]) from None
 
 
 def load_config(path: Path) -> dict[str, Any]:
-    """Load the settings of a YAML launcher file."""
-    import yaml
+    """Load the settings of a YAML launcher file, or raise an error that lists everything that is of a wrong type."""
+    config = load_yaml(path)
+    if wrong := shape_problems(config):
+        raise InvalidSettings([f"{path}: {problem}" for problem in wrong])
+    return config
 
+
+def shape_problems(config: Mapping[str, Any]) -> list[str]:
+    """List the settings of a launcher file that are of a wrong type, such as a text in the place of a number."""
+    return [f"{problem}: correct it" for problem in problems(config, LauncherShape, "the file")]
+
+
+def load_yaml(path: Path) -> dict[str, Any]:
+    """Load the settings of a YAML launcher file, of whatever types they are."""
+    text = read_text(path)
     try:
-        config = yaml.safe_load(read_text(path))
-    except yaml.YAMLError as error:
-        where = " ".join(str(error).split())
-        raise InvalidSettings([f"{path} is not YAML ({where}): correct it there"]) from None
+        config = reading.parse_yaml(text)
+    except reading.Refused as reason:
+        raise InvalidSettings([f"{path} cannot be used ({reason}): correct it there"]) from None
     if not isinstance(config, dict):
         raise InvalidSettings([f"{path} has no settings: start from cluster/a100.yaml or cluster/local.yaml"])
     return config
@@ -217,7 +231,7 @@ def _scripts(commands: str, mounts: Mapping[str, str]) -> Iterator[str]:
         for inside in re.findall(rf"{re.escape(remote)}(/\S+\.sh)\b", commands):
             script = Path(local).expanduser() / inside.lstrip("/")
             if script.is_file():
-                yield without_comments(script.read_text())
+                yield without_comments(read_text(script))
 
 
 def _commands(config: Mapping[str, Any], *names: str) -> str:

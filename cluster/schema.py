@@ -19,14 +19,14 @@ def prepare(config: Mapping[str, Any]) -> tuple[dict[str, Any] | None, list[Prob
     with muted():
         try:
             prepared = prepare_config(json.loads(json.dumps(config)))
-        except (click.ClickException, AssertionError, AttributeError, KeyError, NotImplementedError) as refusal:
+        except Exception as refusal:  # Ray meets a value of a wrong type in its own ways
             return None, [error(f"Ray cannot use the file ({_refusal(refusal)}): compare it with those in cluster/")]
         schema = json.loads((Path(ray.autoscaler.__file__).parent / "ray-schema.json").read_text())
         problems = list(_violations(prepared, schema))
         if not problems:
             try:
                 validate_config(prepared)
-            except (ValueError, RuntimeError) as refusal:
+            except Exception as refusal:
                 problems.append(error(f"Ray refuses the file ({_refusal(refusal)}): compare it with those in cluster/"))
     return prepared, problems
 

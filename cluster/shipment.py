@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import orch
+from orch.core.errors import InvalidSettings
 from orch.running import provenance
 from orch.usercode import UserCode
 
@@ -18,7 +19,10 @@ def pack(folder: Path, codes: Sequence[UserCode]) -> None:
     shutil.copytree(package, folder / package.name, ignore=NOT_NEEDED)
     for code in codes:
         for name, text in code.files:
-            path = folder / place(code).parent / name
+            beside = (folder / place(code).parent).resolve()
+            path = (beside / name).resolve()
+            if not path.is_relative_to(beside):
+                raise InvalidSettings([f"{name} of {code.file} is outside its folder: put it beside the file"])
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
 

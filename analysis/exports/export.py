@@ -1,5 +1,6 @@
 """Writing the finished trials of a study into a folder for another tool, each trial once."""
 
+import csv
 import importlib
 import json
 import pkgutil
@@ -17,6 +18,7 @@ from orch.analysis.selected_trials import selected_trials
 from orch.analysis.study import Study
 from orch.core.atomic_write import write_atomically
 from orch.core.errors import OrchError, UnknownName
+from orch.core.reading import parse_json, read_text
 from orch.store.columns import PROVENANCE, TRIALS
 from orch.sweeps.scales import LAPTOP
 
@@ -74,8 +76,9 @@ def export(
         new = trials.filter(pc.invert(pc.is_in(trials["trial_id"], pa.array(sorted(known), pa.string()))))
         if new.num_rows:
             exporters[target].write(folder, exported_trials(new, study.curves))
-    except OSError as error:
-        raise OrchError(f"{folder} cannot be written ({error.strerror or error}): name another folder") from error
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise OrchError(f"{folder} cannot be written ({reason}): name another folder") from error
     return Exported(new.num_rows, trials.num_rows - new.num_rows)
 
 
@@ -84,7 +87,7 @@ def _claim(folder: Path, target: str) -> None:
     mark = folder / MARK
     try:
         if mark.exists():
-            before = json.loads(mark.read_text()).get("target")
+            before = parse_json(read_text(mark)).get("target")
             if before != target:
                 raise OrchError(f"{folder} has an export for {before}: name another folder for {target}")
             return

@@ -1,7 +1,6 @@
 """The contents of a report, gathered from a store whose sweeps may be unfinished."""
 
 import importlib.metadata
-import json
 import shlex
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,10 +16,12 @@ from orch.analysis.differing_settings import describe_settings, differing_settin
 from orch.analysis.published import OOD, SWEEPS_IN_ORDER, tables_of
 from orch.analysis.report.recorded import RecordedSweep, recorded_sweeps
 from orch.core.counted import counted
+from orch.core.records import SweepRecord
 from orch.core.settings import to_dict
 from orch.running.status import FailureGroup, read_failures
 from orch.store import Store
 from orch.store.bundled import BUNDLED
+from orch.store.trial_rows import parse_packages
 from orch.sweeps.catalogue import BUILT_IN, Catalogue, resolve
 from orch.sweeps.cell import Cell
 from orch.sweeps.experiments import atlas, demo
@@ -245,7 +246,7 @@ def relevant_claims(board: Board, sweeps: Collection[str]) -> list[ClaimsAtScale
 def most_common_scale(store: Store) -> str:
     """Return the scale of the sweeps that ask for most of the finished trials."""
     done, counts = store.done(), dict.fromkeys(SCALES, 0)
-    for values in store.list_json("sweeps").values():
+    for values in store.list_json("sweeps", SweepRecord).values():
         if is_scale(values["scale"]):
             finished = sum(trial_id in done for trial_id in values["seconds"])
             counts[values["scale"]] = counts.get(values["scale"], 0) + 1 + finished
@@ -316,7 +317,7 @@ def _origins(store: Store, trial_ids: Collection[str]) -> list[Origin]:
 
 def _origin(row: Mapping[str, Any]) -> Origin:
     return Origin(
-        **{name: row[name] for name in _ORIGIN_COLUMNS} | {"packages": json.loads(row["packages"] or "{}")},
+        **{name: row[name] for name in _ORIGIN_COLUMNS} | {"packages": parse_packages(row["packages"])},
         num_trials=row["trial_id_count"],
         seconds=row["seconds_sum"] or 0.0,
         first=row["finished_at_min"],

@@ -22,7 +22,7 @@ def render_terminal(table: PaperTable, width: int | None = None) -> str:
     """Write a table that fits the current terminal, or one that is `width` columns wide."""
     console = _console(width)
     with console.capture() as capture:
-        console.print(table.title, style="bold")
+        console.print(printable(table.title), style="bold")
         _print_sentence(console, table.caption)
         for section in table.sections:
             for position in range(len(table.groups)):
@@ -45,7 +45,9 @@ def print_grid(
     console = _console(None)
     grid = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading, number in zip(headings, numbers, strict=True):
-        grid.add_column(Text(heading), justify="right" if number else "left", no_wrap=number, overflow="fold")
+        grid.add_column(
+            Text(printable(heading)), justify="right" if number else "left", no_wrap=number, overflow="fold"
+        )
     for row in rows:
         grid.add_row(*(Text(printable(text)) for text in row))
     with console.capture() as capture:
@@ -66,7 +68,7 @@ def _console(width: int | None) -> "Console":
 
 
 def _print_sentence(console: "Console", text: str) -> None:
-    console.print(text, soft_wrap=not console.is_terminal)
+    console.print(printable(text), soft_wrap=not console.is_terminal)
 
 
 def _wanted_width(console: "Console", grid: "Table") -> "Measurement":

@@ -5,11 +5,15 @@ import difflib
 import importlib
 import pkgutil
 import sys
+import traceback
+import warnings
 from collections.abc import Iterator
+from types import TracebackType
 from typing import Any
 
 import click
 
+from orch.cli._numbers import bound_numbers
 from orch.core.errors import OrchError, UnknownName
 from orch.core.interruption import ending_cleanly, exit_code, received, sentence
 from orch.core.printable import printable_lines
@@ -25,6 +29,7 @@ class LazyGroup(click.Group):
         if name not in self.list_commands(context):
             return None
         command: click.Command = getattr(importlib.import_module(f"{__name__}.{name}"), name)
+        bound_numbers(command.params)
         return command
 
     def resolve_command(self, context: click.Context, args: list[str]) -> Any:
@@ -52,16 +57,41 @@ def _reported() -> Iterator[None]:
         yield
     except (click.exceptions.NoArgsIsHelpError, click.exceptions.Exit):
         raise
+    except BrokenPipeError:
+        raise
     except (Exception, KeyboardInterrupt) as error:
         if received() is not None or isinstance(error, KeyboardInterrupt):
             click.echo(sentence(exit_code() - 128), err=True)
             sys.exit(exit_code())
-        if not isinstance(error, OrchError | click.UsageError):
+        if not isinstance(error, OrchError | click.ClickException | OSError):
             raise
-        text = _usage_problem(error) if isinstance(error, click.UsageError) else str(error)
+        if isinstance(error, OSError) and not error.filename:
+            raise  # nothing that the user has named
+        text = _usage_problem(error) if isinstance(error, click.UsageError) else _message(error)
         for line in printable_lines(text):
             click.echo(f"error: {line}", err=True)
         sys.exit(2)
+
+
+def _message(error: OrchError | click.ClickException | OSError) -> str:
+    if isinstance(error, OSError):
+        return f"{error.filename} cannot be used ({error.strerror}): check its name, its folder and your rights"
+    return error.format_message() if isinstance(error, click.ClickException) else str(error)
+
+
+def _format_warning(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
+) -> str:
+    """Return a warning as a message like those of errors; one that is not ours says where it comes from."""
+    ours = category.__module__.partition(".")[0] == __name__.partition(".")[0]
+    place = "" if ours else f" ({category.__name__}, {filename}, line {lineno})"
+    return "".join(f"warning: {text}\n" for text in printable_lines(f"{message}{place}"))
+
+
+def _show_defect(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Print the traceback of an error that nobody expected, which may quote a text from anywhere."""
+    for line in printable_lines("".join(traceback.format_exception(kind, error, trace))):
+        print(line, file=sys.stderr)
 
 
 def _usage_problem(error: click.UsageError) -> str:
@@ -86,3 +116,5 @@ def main() -> None:
     \b
     Example: orch train --model bilinear --task modular_addition --modulus 5
     """
+    warnings.formatwarning = _format_warning
+    sys.excepthook = _show_defect

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 from click.core import ParameterSource
 
+from orch.cli._output import echo, echo_data
+
 if TYPE_CHECKING:
     from orch.usercode import UserCode
 
@@ -38,12 +40,12 @@ def run_on_head(context: click.Context) -> NoReturn:
 
 def say(text: str) -> None:
     """Print a message of ours, on standard error."""
-    click.echo(text, err=True)
+    echo(text, err=True)
 
 
 def write(text: str) -> None:
     """Print a piece of a job's log."""
-    click.echo(text, nl=False)
+    echo_data(text, nl=False)
 
 
 def given_store(context: click.Context) -> str | None:

@@ -10,6 +10,7 @@ import click
 
 from orch.core.atomic_write import refuse_link
 from orch.core.errors import OrchError, StoreReadOnly
+from orch.core.printable import printable
 from orch.sweeps.protocols import PROTOCOLS, scale_under
 from orch.sweeps.scales import LAPTOP, SCALES
 
@@ -25,7 +26,7 @@ BUNDLED = "bundled"
 def confirm(question: str, yes: bool) -> None:
     """Ask the user, unless `--yes` was given; raise an error that says so if the answer is no or nobody can answer."""
     try:
-        agreed = yes or click.confirm(question, err=True)
+        agreed = yes or click.confirm(printable(question), err=True)
     except click.Abort:
         if sys.stdin.isatty():
             raise

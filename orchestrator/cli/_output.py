@@ -1,4 +1,8 @@
-"""Write a table to a terminal, a pipe or a file: the options --format and --output, and what they do."""
+"""Everything that commands print: text for people, data for programs, and tables with the options of their format.
+
+Texts come from stores, models, hosts and files of anybody. `echo` and `echo_data` keep control characters from the
+terminal, so commands use these, and `echo_laid_out` only for text that was cleaned before it was coloured.
+"""
 
 import io
 import sys
@@ -11,6 +15,7 @@ import click
 from orch.cli._options import OutputPath
 from orch.core.atomic_write import write_atomically
 from orch.core.errors import InvalidSettings
+from orch.core.printable import printable
 
 if TYPE_CHECKING:
     from pyarrow import Table
@@ -24,6 +29,24 @@ _SUFFIXES = {
     ".tex": "latex",
     ".parquet": "parquet",
 }
+
+
+def echo(text: object = "", *, err: bool = False, nl: bool = True, **style: Any) -> None:
+    """Print text for people, perhaps of several lines, bold, dim or in a colour. Control characters become spaces."""
+    click.secho("\n".join(map(printable, str(text).split("\n"))), err=err, nl=nl, **style)
+
+
+def echo_data(text: str, *, nl: bool = True) -> None:
+    """Print data for programs: exactly into a pipe or a file, and on a terminal without control characters."""
+    if sys.stdout.isatty():
+        echo(text, nl=nl)
+    else:
+        click.echo(text, nl=nl, color=True)  # without it, click would take out what looks like a colour
+
+
+def echo_laid_out(text: str, *, err: bool = False) -> None:
+    """Print text as it is, with the colours that it was given: whoever laid it out has made its parts printable."""
+    click.echo(text, nl=False, err=err)
 
 
 def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -80,6 +103,10 @@ def _write_text(table: "Table", format: str, sink: TextIO, caption: str, label: 
 
     if format == "table" and sink.isatty():
         print_table(table)
+    elif sink.isatty():
+        data = io.StringIO()
+        _write_text(table, format, data, caption, label)
+        echo_data(data.getvalue(), nl=False)
     elif format == "latex":
         write_latex(table, sink, caption, label)
     else:

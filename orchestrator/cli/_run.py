@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from orch.cli._options import Command, on_option
+from orch.cli._output import echo
 from orch.cli._tables import print_rows
 from orch.core.counted import counted
 from orch.core.errors import InvalidSettings
 from orch.core.interruption import exit_code
+from orch.core.printable import printable
 from orch.running.options import AUTO, RunOptions
 from orch.running.progress import duration
 
@@ -195,7 +197,7 @@ def make_options(given: dict[str, Any]) -> RunOptions:
         **same_name,
         num_cpus=given["cpus"],
         weights_limit=int(given["weights_mb"] * 1e6),
-        confirm=lambda question: given["yes"] or (sys.stdin.isatty() and click.confirm(question)),
+        confirm=lambda question: given["yes"] or (sys.stdin.isatty() and click.confirm(printable(question))),
     )
 
 
@@ -208,28 +210,28 @@ def run(requests: Sequence[Any], store_location: str, given: dict[str, Any]) -> 
 
     def say(text: str) -> None:
         if not given["quiet"]:
-            click.echo(text, err=True)
+            echo(text, err=True)
 
     opened = Store.open(store_location)
     decider = Decider(given["decide"], requests, opened, given["confidence"]) if given["decide"] else None
     summary = run_sweeps(requests, opened, make_options(given), say, decider)
     if summary.left_out:
         trials = counted(summary.left_out, "trial")
-        click.echo(f"left out: {trials} that no open {given['decide'].removesuffix('s')} needs")
+        echo(f"left out: {trials} that no open {given['decide'].removesuffix('s')} needs")
     if not summary.finished and not summary.failed and not summary.left and not summary.stopped:
         done = "nothing to do: every trial has its result" if not summary.left_out else "nothing to do: all is settled"
-        click.echo("nothing can start yet" if summary.waiting and not summary.left_out else done)
+        echo("nothing can start yet" if summary.waiting and not summary.left_out else done)
     else:
-        click.echo(f"{counted(summary.finished, 'trial')} finished in {duration(summary.seconds)}")
+        echo(f"{counted(summary.finished, 'trial')} finished in {duration(summary.seconds)}")
     if summary.failed:
         kinds = ", ".join(f"{count} {outcome.replace('_', ' ')}" for outcome, count in sorted(summary.failed.items()))
-        click.echo(f"not finished: {kinds}. orch failures shows why; orch resume retries them")
+        echo(f"not finished: {kinds}. orch failures shows why; orch resume retries them")
     if summary.waiting:
-        click.echo(f"waiting: {counted(summary.waiting, 'trial')}, for results of other trials: orch plan shows which")
+        echo(f"waiting: {counted(summary.waiting, 'trial')}, for results of other trials: orch plan shows which")
     if summary.stopped:
-        click.echo(f"stopped: {summary.stopped}; {counted(summary.left, 'trial')} left: orch resume continues")
+        echo(f"stopped: {summary.stopped}; {counted(summary.left, 'trial')} left: orch resume continues")
     for line in warnings_about(summary.changes):
-        click.echo(line, err=True)
+        echo(line, err=True)
     _print_results(opened, summary.trials, [name for request in requests for name in request.sweeps])
     if summary.stopped == "interrupted":
         sys.exit(exit_code())
@@ -244,6 +246,6 @@ def _print_results(store: "Store", trials: "Mapping[str, Trial]", names: Sequenc
     found = length_table(store, trials.keys(), trials)
     if len(found.rows) > MOST_ROWS:
         place = shlex.join([*dict.fromkeys(names), "--store", store.location])
-        click.echo(f"{counted(len(found.rows), 'row')} of results: orch results {place} shows them")
+        echo(f"{counted(len(found.rows), 'row')} of results: orch results {place} shows them")
     elif found.rows:
         print_rows(found.rows, title=found.title)

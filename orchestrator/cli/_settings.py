@@ -10,6 +10,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
+from orch.cli._numbers import bound_numbers, check_bounded
 from orch.cli._sweeps import SUFFIX, complete_files, read_definitions
 from orch.core.errors import InvalidSettings, OrchError
 from orch.core.settings import describe, field_types, shown_value
@@ -33,7 +34,10 @@ class Values(click.ParamType[tuple[Any, ...], Any]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[Any, ...]:
         try:
-            return tuple(self._kind(part) for part in str(value).split(","))
+            found = tuple(self._kind(part) for part in str(value).split(","))
+            for each in found if self._kind is not str else ():
+                check_bounded(each, ctx, param)
+            return found
         except ValueError:
             numbers, example = ("whole numbers", "10,20,50") if self._kind is int else ("numbers", "0.1,0.5")
             self.fail(f"{value!r} is not a list of {numbers}: write it like {example}", param, ctx)
@@ -52,6 +56,7 @@ class SettingOption(click.Option):
         else:
             kind = Values(hint.__args__[0]) if typing.get_origin(hint) is tuple else hint
             super().__init__([flag], type=kind, default=None, help=description)
+            bound_numbers([self])
 
 
 def setting_options(definitions: Definitions = BUILT_IN_DEFINITIONS) -> Iterator[SettingOption]:

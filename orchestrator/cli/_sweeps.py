@@ -1,6 +1,5 @@
 """Arguments that name sweeps and files, and their completion in a shell."""
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -9,7 +8,9 @@ import click
 from click.shell_completion import CompletionItem
 
 from orch.cli._options import DEFAULT_STORE, Decorator
+from orch.cli._output import echo
 from orch.core.errors import InvalidSettings
+from orch.core.reading import RECORD_BYTES, parse_json, read_text
 from orch.sweeps.catalogue import BUILT_IN, Catalogue
 from orch.sweeps.registry import ALL, SWEEPS
 
@@ -71,7 +72,7 @@ def one_name(names: Sequence[str], kind: str) -> str | None:
 def say_note(named: "NamedSweeps") -> None:
     """Say on standard error which recording of a sweep was taken, if there are several."""
     if named.note:
-        click.echo(named.note, err=True)
+        echo(named.note, err=True)
 
 
 def _complete_recorded(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -110,7 +111,7 @@ def _recorded_names(context: click.Context) -> set[str]:
     names: set[str] = set()
     try:
         for path in folder.glob("*.json"):
-            names.update(map(str, json.loads(path.read_text())["sweeps"]))
+            names.update(map(str, parse_json(read_text(path, RECORD_BYTES))["sweeps"]))
     except (OSError, ValueError, KeyError, TypeError):
         return names
     return names

@@ -30,7 +30,8 @@ def print_rows(rows: Sequence[Mapping[str, Any]], title: str) -> None:
     """
     names = list(dict.fromkeys(name for row in rows for name in row))
     numbers = [any(_is_numeric(row.get(name)) for row in rows) for name in names]
-    table = TextTable(names, numbers, [[_cell(row.get(name)) for name in names] for row in rows])
+    cells = [[_cell(row.get(name)) for name in names] for row in rows]
+    table = TextTable([printable(name) for name in names], numbers, cells)
     click.secho(printable(title), bold=True)
     text = table.fitted(shutil.get_terminal_size().columns) if sys.stdout.isatty() else table.plain()
     click.echo(text, nl=False)

@@ -4,10 +4,10 @@ import signal
 import time
 from typing import Any
 
-import click
-
+from orch.cli._output import echo
 from orch.core.counted import counted
 from orch.core.interruption import Interrupted, note
+from orch.core.printable import printable
 from orch.sweeps.result import CurvePoint
 from orch.sweeps.trial import Trial
 
@@ -53,9 +53,9 @@ class Display:
         self._shown_at = time.monotonic()
         self._trial = trial
         if self._lines:
-            click.echo(f"{trial.label}: {counted(trial.steps, 'step')} at most", err=True)
+            echo(f"{trial.label}: {counted(trial.steps, 'step')} at most", err=True)
         self._progress = Progress(
-            TextColumn(trial.label),
+            TextColumn(printable(trial.label), markup=False),
             BarColumn(),
             MofNCompleteColumn(),
             TextColumn("{task.fields[score]}"),
@@ -86,4 +86,4 @@ class Display:
         self._progress.update(self._id, completed=point.step, score=score)
         if self._lines and time.monotonic() - self._shown_at > 10:
             self._shown_at = time.monotonic()
-            click.echo(f"step {point.step:,} of {self._trial.steps:,}: {score}", err=True)
+            echo(f"step {point.step:,} of {self._trial.steps:,}: {score}", err=True)

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from orch.cli._options import OutputPath, store_option
+from orch.cli._output import echo
 from orch.core.counted import counted
 
 
@@ -43,4 +44,4 @@ def bundle(store: str, others: tuple[str, ...], output: Path, add: bool, curve_p
     made = make_bundle([*kept, *(Store.open(each) for each in (store, *others))], output, curve_points)
     counts = f"{counted(made.num_trials, 'trial')}, {counted(made.num_files, 'file')}"
     new = f", {made.num_trials - num_before:,} of them new" if add else ""
-    click.echo(f"{output}: {counts}, {made.num_bytes / 1e6:.1f} MB{new}")
+    echo(f"{output}: {counts}, {made.num_bytes / 1e6:.1f} MB{new}")

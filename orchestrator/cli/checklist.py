@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from orch.cli._options import OutputPath, store_option, sweep_scale_options, where_option
+from orch.cli._output import echo_data
 from orch.cli._sweeps import say_note, sweeps_argument
 from orch.core.errors import OrchError
 from orch.sweeps.scales import LAPTOP
@@ -51,6 +52,6 @@ def checklist(
     answers = answer(study, trials)
     text = as_markdown(answers) if format == "markdown" else as_latex(answers)
     if output is None:
-        click.echo(text, nl=False)
+        echo_data(text, nl=False)
     else:
         write_text(output, text)

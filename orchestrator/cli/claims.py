@@ -10,7 +10,7 @@ import click
 
 from orch.analysis.statistics import CONFIDENCE
 from orch.cli._options import OutputPath, store_option
-from orch.cli._output import FORMATS, check_output, write_table
+from orch.cli._output import FORMATS, check_output, echo, echo_data, write_table
 from orch.cli._tables import print_rows
 from orch.core.atomic_write import write_atomically
 from orch.core.counted import counted
@@ -95,7 +95,7 @@ def claims(
     if plan:
         _plan(opened, asked, confidence, show_all, output)
     elif as_json:
-        click.echo(json.dumps([to_dict(each) for each in asked], indent=2))
+        echo_data(json.dumps([to_dict(each) for each in asked], indent=2))
     elif as_table:
         write_table((verdicts_table if verdicts else claims_table)(asked), format, output)
     else:
@@ -140,7 +140,7 @@ def _plan(
         found += missing
         num_trials = sum(len(cell.seeds) for cell in missing)
         if not missing:
-            click.echo(f"No undecided claim at {each.scale} scale can be settled by more seeds alone")
+            echo(f"No undecided claim at {each.scale} scale can be settled by more seeds alone")
             continue
         title = (
             f"Seeds that would settle claims at {each.scale} scale with {confidence:.0%} confidence:"
@@ -164,9 +164,9 @@ def _plan(
         print_rows([_cell_row(cell) | {"time": time([cell])} for cell in missing] if show_all else rows, title)
     if output is not None and found:
         write_atomically(Path(output), sweep_file(found, confidence).encode())
-        click.echo(f"wrote {output}: orch plan {output} shows its trials, orch sweep {output} runs them")
+        echo(f"wrote {output}: orch plan {output} shows its trials, orch sweep {output} runs them")
     elif found:
-        click.echo("--all lists the cells; --output undecided.py writes them as a sweep for orch sweep undecided.py")
+        echo("--all lists the cells; --output undecided.py writes them as a sweep for orch sweep undecided.py")
 
 
 def _cell_row(cell: "MissingSeeds") -> dict[str, str]:
@@ -194,7 +194,7 @@ def _show(asked: "ClaimsAtScale", show_all: bool, confidence: float) -> None:
     shown = [each for each in asked.judgements if show_all or each.verdict is not Verdict.NOT_ENOUGH]
     title = f"{asked.title}: {asked.summary}"
     if not shown or not sys.stdout.isatty():
-        click.secho(title, bold=True)
+        echo(title, bold=True)
     rows = []
     for judgement in shown:
         symbol, style = looks[judgement.verdict]
@@ -204,17 +204,17 @@ def _show(asked: "ClaimsAtScale", show_all: bool, confidence: float) -> None:
         source = f" ({judgement.claim.source})" if judgement.claim.source else ""
         rows.append({"": Text(symbol, style), "claim": judgement.claim.sentence + source, "evidence": found})
         if not sys.stdout.isatty():
-            click.echo(f"{symbol} {judgement.claim.sentence}{source}")
+            echo(f"{symbol} {judgement.claim.sentence}{source}")
             for line in filter(None, (verdict, evidence, sureness)):
-                click.echo(f"    {line}")
+                echo(f"    {line}")
     if rows and sys.stdout.isatty():
         print_rows(rows, title)
-    click.echo("Verdicts go by the best over learning rates and seeds, as the paper reads its results.")
-    click.echo(f"By most seeds, {confidence:.0%} sure: {asked.sure_summary} (see --plan).")
+    echo("Verdicts go by the best over learning rates and seeds, as the paper reads its results.")
+    echo(f"By most seeds, {confidence:.0%} sure: {asked.sure_summary} (see --plan).")
     if asked.caution:
-        click.echo(asked.caution)
+        echo(asked.caution)
     if left := len(asked.judgements) - len(shown):
         have = sum(each.has_results for each in asked.judgements if each not in shown)
         partly = f", {have:,} of them with some results" if have else ""
         text = f"{counted(left, 'claim')} not decided yet{partly}: orch claims --scale {asked.scale} --all shows why"
-        click.secho(text, dim=True)
+        echo(text, dim=True)

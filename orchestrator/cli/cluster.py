@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from orch.cli._output import echo
 from orch.cluster.check import check_launcher
 from orch.cluster.launcher import Launcher
 from orch.cluster.prices import DATED, gpus_per_worker, hourly_cost
@@ -137,10 +138,10 @@ def destroy(file: Path, results: bool, yes: bool, dry_run: bool) -> None:
 def _check(file: Path) -> None:
     report = check_launcher(file)
     for text in report.warnings:
-        click.echo(f"warning: {text}", err=True)
+        echo(f"warning: {text}", err=True)
     if report.errors:
         raise InvalidSettings(report.errors)
-    click.echo(f"{file} is right{_size(report.launcher)}; {counted(len(report.warnings), 'warning')}")
+    echo(f"{file} is right{_size(report.launcher)}; {counted(len(report.warnings), 'warning')}")
 
 
 def _size(launcher: Launcher) -> str:

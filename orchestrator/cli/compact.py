@@ -3,6 +3,7 @@
 import click
 
 from orch.cli._options import writable_store_option
+from orch.cli._output import echo
 
 
 @click.command()
@@ -18,4 +19,4 @@ def compact(store: str) -> None:
     """
     from orch.store import Store
 
-    click.echo(Store.open(store).check_exists().compact(min_parts=2, rewrite=True).description)
+    echo(Store.open(store).check_exists().compact(min_parts=2, rewrite=True).description)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from orch.cli._options import confirm, where_option, writable_store_option
+from orch.cli._output import echo
 from orch.core.counted import counted
 from orch.core.errors import InvalidSettings
 
@@ -45,10 +46,10 @@ def discard(
     opened = Store.open(store).check_exists()
     chosen = _before_edits(opened, files) if files else trials_to_discard(opened, list(where), list(trial_ids))
     if not chosen:
-        click.echo("no result matches: nothing was withdrawn")
+        echo("no result matches: nothing was withdrawn")
         return
     confirm(f"Withdraw {counted(len(chosen), 'result')}?", yes)
-    click.echo(f"{counted(opened.discard(chosen, reason), 'result')} withdrawn")
+    echo(f"{counted(opened.discard(chosen, reason), 'result')} withdrawn")
 
 
 def _before_edits(store: "Store", files: tuple[str, ...]) -> list[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from orch.cli._options import writable_store_option
+from orch.cli._output import echo, echo_data, echo_laid_out
 from orch.cli._sweeps import file_argument, read_definitions
 from orch.core.errors import InvalidSettings
 from orch.models import ModelConfig
@@ -52,15 +53,15 @@ def doctor(file: str | None, store: str, device: str, seconds: float, as_json: b
     if file and not own:
         raise InvalidSettings([f"{file} defines no model: leave it out to check the built-in ones"])
     with connected(device=device) as machines:
-        click.echo(f"a worker on {machines.description}, device {machines.device}; store {opened.location}", err=True)
+        echo(f"a worker on {machines.description}, device {machines.device}; store {opened.location}", err=True)
         counts = dict.fromkeys(CheckState, 0)
         for finding in examine_worker(opened.uri, machines, seconds, own or None, codes):
             counts[finding.state] += 1
             _show(finding, as_json)
     if failed := counts[CheckState.FAIL]:
-        click.echo(f"{failed} of the checks failed: do not trust results from this device", err=True)
+        echo(f"{failed} of the checks failed: do not trust results from this device", err=True)
         sys.exit(1)
-    click.echo(f"all {counts[CheckState.PASS]} checks passed", err=True)
+    echo(f"all {counts[CheckState.PASS]} checks passed", err=True)
 
 
 def _show(finding: "Finding", as_json: bool) -> None:
@@ -70,12 +71,14 @@ def _show(finding: "Finding", as_json: bool) -> None:
     on_terminal = sys.stderr.isatty()
     if finding.state is CheckState.RUNNING:
         if on_terminal:
-            click.echo(f"\r\x1b[K{finding.check} ({finding.detail}) …", nl=False, err=True)
+            echo_laid_out("\r\x1b[K", err=True)
+            echo(f"{finding.check} ({finding.detail}) …", nl=False, err=True)
         return
     if on_terminal:
-        click.echo("\r\x1b[K", nl=False, err=True)
+        echo_laid_out("\r\x1b[K", err=True)
     if as_json:
-        click.echo(json.dumps(asdict(finding)))
+        echo_data(json.dumps(asdict(finding)))
         return
     colour = {CheckState.PASS: "green", CheckState.FAIL: "red", CheckState.SKIPPED: "yellow"}[finding.state]
-    click.echo(f"{click.style(f'{finding.state:7}', fg=colour)} {finding.check}: {finding.detail}")
+    echo(f"{finding.state:7}", nl=False, fg=colour)
+    echo(f" {finding.check}: {finding.detail}")

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from orch.cli._options import store_option, sweep_scale_options, where_option
+from orch.cli._output import echo
 from orch.cli._sweeps import say_note, sweeps_argument
 from orch.core.counted import counted
 from orch.sweeps.scales import LAPTOP
@@ -39,4 +40,4 @@ def export(
     say_note(named)
     done = write(Study(store, named.catalogue), target, folder, named.names, named.scale or LAPTOP.name, where)
     had = f"; {counted(done.num_known, 'trial')} already there" if done.num_known else ""
-    click.echo(f"{folder}: {counted(done.num_new, 'new trial')}{had}")
+    echo(f"{folder}: {counted(done.num_new, 'new trial')}{had}")

@@ -7,6 +7,7 @@ import click
 
 from orch.cli._on import run_on_head
 from orch.cli._options import json_option, on_option, store_option
+from orch.cli._output import echo, echo_data
 from orch.core.counted import counted
 from orch.core.printable import printable, printable_lines
 
@@ -32,17 +33,17 @@ def failures(context: click.Context, store: str, on: str | None, as_json: bool) 
     opened = Store.open(store).check_exists()
     groups = read_failures(opened)
     if as_json:
-        click.echo(json.dumps([dataclasses.asdict(group) for group in groups], indent=2))
+        echo_data(json.dumps([dataclasses.asdict(group) for group in groups], indent=2))
         return
     if not groups:
-        click.echo("no trial has failed")
+        echo("no trial has failed")
     for group in groups:
         count = len(group.trial_ids)
         attempts = f"{counted(count, 'trial')}, {counted(group.attempts, 'attempt')}"
-        click.secho(printable(f"{attempts}: {group.signature}"), bold=True)
-        click.echo(printable(f"  {group.outcome.replace('_', ' ')}, last at {group.last_at}: {group.message}"))
+        echo(printable(f"{attempts}: {group.signature}"), bold=True)
+        echo(printable(f"  {group.outcome.replace('_', ' ')}, last at {group.last_at}: {group.message}"))
         for line in printable_lines((group.traceback or "").rstrip()):
-            click.echo(f"    {line}")
+            echo(f"    {line}")
         shown = group.trial_ids[:10]
-        click.echo(f"  trials: {' '.join(shown)}{' …' if count > len(shown) else ''}")
-        click.echo(f"  to run one of them in this process: orch train --trial {shown[0]} --store {opened.location}")
+        echo(f"  trials: {' '.join(shown)}{' …' if count > len(shown) else ''}")
+        echo(f"  to run one of them in this process: orch train --trial {shown[0]} --store {opened.location}")

@@ -3,6 +3,7 @@
 import click
 
 from orch.cli._options import confirm, writable_store_option
+from orch.cli._output import echo
 from orch.core.errors import OrchError
 
 
@@ -50,7 +51,7 @@ def keep(files: tuple[str, ...], yes: bool, store: str) -> None:
             f"no more trials would count with the earlier results ({after:,}) than count now ({before:,}): run orch"
             " sweep, or withdraw the earlier ones with orch discard --before-edit"
         )
-    click.echo(sentence(describe_edits(earlier, opened)))
+    echo(sentence(describe_edits(earlier, opened)))
     confirm(f"Count earlier results for the present code ({before:,} → {after:,} trials done)?", yes)
     for code in named.codes:
         record_decision(opened, code, revisions)
@@ -58,7 +59,7 @@ def keep(files: tuple[str, ...], yes: bool, store: str) -> None:
     for request in recorded_requests(opened, known.intersection(named.names)) if known & {*named.names} else ():
         if any(code.kept for code in request.code):
             record(opened, request, request.plan(opened))  # so that orch status counts the same trials
-    click.echo(f"{after:,} trials count as done for the present code, {before:,} did before")
+    echo(f"{after:,} trials count as done for the present code, {before:,} did before")
 
 
 def _checked(files: tuple[str, ...]) -> tuple[str, ...]:

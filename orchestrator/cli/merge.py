@@ -5,6 +5,7 @@ import sys
 import click
 
 from orch.cli._options import writable_store_option
+from orch.cli._output import echo
 from orch.core.counted import counted
 
 
@@ -40,16 +41,16 @@ def merge(sources: tuple[str, ...], store: str, num_verified: int, seed: int) ->
     for each in merges if num_verified else ():
         from orch.running.verification import this_machine, verify
 
-        click.echo(f"{each.source.location}: training {num_verified} again on this {this_machine()}, seed {seed}")
+        echo(f"{each.source.location}: training {num_verified} again on this {this_machine()}, seed {seed}")
         for verified in verify(each.source, num_verified, seed):
-            click.echo(f"  {verified.trial.id} {verified.trial.label}: {verified}")
+            echo(f"  {verified.trial.id} {verified.trial.label}: {verified}")
             refuted += verified.refuted
     if refuted:
-        click.echo(f"nothing was merged: {counted(refuted, 'trial')} cannot be reproduced", err=True)
+        echo(f"nothing was merged: {counted(refuted, 'trial')} cannot be reproduced", err=True)
         sys.exit(1)
     for each in merges:
         now = compare_stores(each.source, target) if len(merges) > 1 else each
         write_merge(now, target)
         added = f"{counted(len(now.new_ids), 'new trial')}, {now.num_known:,} already there"
         other = f", {now.num_different:,} of them with other numbers" if now.num_different else ""
-        click.echo(f"{now.source.location}: {added}{other}")
+        echo(f"{now.source.location}: {added}{other}")

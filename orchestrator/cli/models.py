@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from orch.cli._options import json_option
+from orch.cli._output import echo, echo_data
 from orch.cli._settings import (
     MODEL_SETTINGS,
     SettingsCommand,
@@ -80,7 +81,7 @@ def models(names: tuple[str, ...], matched: bool, task: str, modulus: int, as_js
         rows = [_row(config, vocabulary) | {"about": config.about} for config in of_width]
         title = f"Parameters for {chosen.full_title}, width {of_width[0].width}"
     if as_json:
-        click.echo(json.dumps(rows, indent=2))
+        echo_data(json.dumps(rows, indent=2))
     else:
         print_rows(rows, title=title)
 
@@ -128,23 +129,23 @@ def _show(config: ModelConfig, given: dict[str, Any], task: Task, as_json: bool,
         "examples": [each.row for each in examples_of(config.name)],
     }
     if as_json:
-        click.echo(json.dumps(facts, indent=2, ensure_ascii=False))
+        echo_data(json.dumps(facts, indent=2, ensure_ascii=False))
         return
-    click.secho(f"{facts['title']}: {facts['about']}", bold=True)
-    click.echo(f"\n{facts['equation']}\n" if facts["equation"] else "")
+    echo(f"{facts['title']}: {facts['about']}", bold=True)
+    echo(f"\n{facts['equation']}\n" if facts["equation"] else "")
     print_rows(facts["settings"], title="Settings")
-    click.echo()
+    echo()
     print_rows(facts["parameters"], title=f"Parameters for {task.full_title}: {config.full_summary or 'defaults'}")
-    click.echo()
+    echo()
     if facts["examples"]:
-        click.secho("Measured, accuracy 0 is chance and 1 is perfect", bold=True)
+        echo("Measured, accuracy 0 is chance and 1 is perfect", bold=True)
         for example in examples_of(config.name):
-            click.echo(f"$ {example.command}")
+            echo(f"$ {example.command}")
             scores = f"{example.trained:.2f} at 2–10 inputs, {example.at_20:.2f} at 20, {example.at_100:.2f} at 100"
-            click.echo(f"  {scores}")
+            echo(f"  {scores}")
     else:
         named = f"{file} --model {config.name}".lstrip()
-        click.echo(f"Train it: orch train {named} --task modular_addition --modulus 2 --steps 1000 --width 64")
+        echo(f"Train it: orch train {named} --task modular_addition --modulus 2 --steps 1000 --width 64")
 
 
 def _learning_rates(config: ModelConfig, scale: str) -> tuple[float, ...]:

@@ -12,6 +12,7 @@ from orch.analysis.comparison import num_covered
 from orch.analysis.published import published_cells
 from orch.cli._edits import edits_line, find_edits
 from orch.cli._options import json_option, on_option, store_option, sweep_scale_options, where_option
+from orch.cli._output import echo, echo_data
 from orch.cli._sweeps import say_note, sweeps_argument
 from orch.cli._tables import print_rows
 from orch.cluster.launcher import Launcher, read_launcher
@@ -80,21 +81,21 @@ def plan(
     if as_json:
         bills = _bills(found, launcher) if launcher else {}
         more = {"published": published, "before_edits": edits} | bills
-        click.echo(json.dumps(_summary(found) | more, indent=2))
+        echo_data(json.dumps(_summary(found) | more, indent=2))
     else:
         _print(found)
         if edits:
-            click.echo(edits_line(edits, sweeps))
+            echo(edits_line(edits, sweeps))
         if published["covered"]:
             of_all = "all" if published["covered"] == published["cells"] else f"{published['covered']:,} of the"
-            click.echo(f"covers {of_all} {published['cells']:,} published cells")
+            echo(f"covers {of_all} {published['cells']:,} published cells")
         if launcher:
             _print_bills(found, launcher)
 
 
 def _say(text: str) -> None:
     if sys.stderr.isatty():
-        click.echo(text, err=True)
+        echo(text, err=True)
 
 
 def _bills(found: "Plan", launcher: Launcher) -> dict[str, Any]:
@@ -114,15 +115,15 @@ def _print_bills(found: "Plan", launcher: Launcher) -> None:
 
     devices, bills = devices_per_worker(launcher), make_bills(found, launcher)
     if not devices:
-        click.echo(f"{launcher.path} does not name its machines: divide the hours by the number of devices")
+        echo(f"{launcher.path} does not name its machines: divide the hours by the number of devices")
     for bill in bills:
         workers = counted(bill.num_workers, "worker")
         kind = "cores" if found.device == "cpu" else found.device
         time = _time(bill.hours)
         cost = "" if bill.low is None or bill.high is None else f", {_dollars(bill.low)} to {_dollars(bill.high)}"
-        click.echo(f"on {workers} ({bill.num_workers * devices} x {kind}): about {time}{cost}")
+        echo(f"on {workers} ({bill.num_workers * devices} x {kind}): about {time}{cost}")
     if bills:
-        click.echo(f"assumed: {assumptions(found, bills)}")
+        echo(f"assumed: {assumptions(found, bills)}")
 
 
 def _published(found: "Plan") -> dict[str, int]:
@@ -159,31 +160,31 @@ def _print(found: "Plan") -> None:
         rows.append(row | in_others | {"time left": _time(hours) if hours else ""})
     if rows:
         print_rows(rows, title=f"{', '.join(found.sweeps)} at {found.scale} scale")
-    click.echo(
+    echo(
         f"{counted(counts['trials'], 'trial')}: {counts['done']:,} done, {counts['failed']:,} failed,"
         f" {counts['to_do']:,} to do" + (f", {counts['waiting']:,} waiting" if counts["waiting"] else "")
     )
     if counts["shared"]:
-        click.echo(f"{counts['shared']:,} of them are in several sweeps; a result counts for all")
+        echo(f"{counts['shared']:,} of them are in several sweeps; a result counts for all")
     for sentence in found.left_out:
-        click.echo(sentence)
+        echo(sentence)
     if found.num_saved:
         listed = counted(counts["trials"] + found.num_saved, "trial")
-        click.echo(f"the sweeps named here list {listed} in all; the {found.num_saved:,} that repeat are trained once")
+        echo(f"the sweeps named here list {listed} in all; the {found.num_saved:,} that repeat are trained once")
     if found.waiting:
-        click.echo(f"{found.num_waiting:,} wait for {_reasons(found.waiting)}")
+        echo(f"{found.num_waiting:,} wait for {_reasons(found.waiting)}")
     largest = max((planned.pack for planned in found.trials if planned.left), default=1)
     if largest > 1:
         packs = counted(found.num_packs, "pack")
-        click.echo(f"they train in {packs} of up to {largest} (--pack 1, also of orch sweep: each alone)")
+        echo(f"they train in {packs} of up to {largest} (--pack 1, also of orch sweep: each alone)")
     for own in _own_models(found):
         how = "stacked" if own["stacked"] else f"in turn, because {own['reason']}"
-        click.echo(f"{own['model']}: {how}")
+        echo(f"{own['model']}: {how}")
     if found.hours:
         device = "one CPU core" if found.device == "cpu" else found.device
-        click.echo(f"about {_time(found.hours)} are left for {device}: {_basis(found)}")
+        echo(f"about {_time(found.hours)} are left for {device}: {_basis(found)}")
         if found.hours < SHORT_HOURS:
-            click.echo(f"orch sweep takes about {START_SECONDS:.0f} s more to start Ray and its workers")
+            echo(f"orch sweep takes about {START_SECONDS:.0f} s more to start Ray and its workers")
 
 
 def _own_models(found: "Plan") -> list[dict[str, Any]]:

@@ -8,14 +8,19 @@ import click
 from orch.cli._options import store_option, sweep_scale_options
 from orch.cli._output import check_output, output_options, write_table
 from orch.cli._sweeps import complete_sweeps, say_note
-from orch.core.errors import InvalidSettings, OrchError
+from orch.core.errors import InvalidQuery, InvalidSettings, OrchError
 from orch.sweeps.registry import ALL
 from orch.sweeps.scales import LAPTOP
 
 if TYPE_CHECKING:
     from pyarrow import Table
 
+    from orch.analysis.query import Limits
     from orch.analysis.study import Study
+
+LEAST_MEGABYTES, MOST_MEGABYTES = 16, 10_000_000
+LONGEST = 31_536_000.0
+"""Seconds: a timer of the system takes no century."""
 
 
 @click.command()
@@ -38,6 +43,20 @@ if TYPE_CHECKING:
     " is run. May be repeated.  [every sweep of the paper]",
 )
 @sweep_scale_options
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=600.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="End the query after so many seconds.",
+)
+@click.option(
+    "--memory",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="GB",
+    help="End the query when it needs more; its answer may take a quarter.  [half of what the machine has left]",
+)
 @store_option
 @output_options
 def query(
@@ -46,6 +65,8 @@ def query(
     named_files: tuple[str, ...],
     sweeps: tuple[str, ...],
     scale: str | None,
+    timeout: float,
+    memory: float | None,
     store: str,
     format: str | None,
     output: str | None,
@@ -68,6 +89,8 @@ def query(
     from orch.store import Store
     from orch.usercode import name_sweeps
 
+    limits = _limits(timeout, memory)
+    files = _read_files(named_files, limits)
     named = name_sweeps(sweeps, Store.open(store), scale)
     say_note(named)
     study = Study(store, named.catalogue, named.names or (ALL,))
@@ -75,12 +98,31 @@ def query(
         write_table(_schema(sql, study), format, output)
         return
     assert sql is not None
-    text = sys.stdin.read() if sql == "-" else sql
-    answer = study.ask(text, named.scale or LAPTOP.name, _read_files(named_files))
+    answer = study.ask(_read_sql() if sql == "-" else sql, named.scale or LAPTOP.name, files, limits)
     write_table(answer, format, output)
 
 
-def _read_files(named_files: tuple[str, ...]) -> dict[str, "Table"]:
+def _limits(timeout: float, memory: float | None) -> "Limits":
+    """Return the limits of a query, which runs in a process of its own to be ended at them."""
+    from orch.analysis.query import Limits
+    from orch.sweeps.memory import available_bytes
+
+    gigabytes = (available_bytes() or 4e9) / 2e9 if memory is None else memory
+    megabytes = min(max(LEAST_MEGABYTES, round(gigabytes * 1000)), MOST_MEGABYTES)
+    return Limits(seconds=min(timeout, LONGEST), memory=f"{megabytes}MB", own_process=True)
+
+
+def _read_sql() -> str:
+    """Return the query on standard input, which may be cut where it becomes too long to be one."""
+    from orch.analysis.query import MOST_SQL
+
+    try:
+        return sys.stdin.read(MOST_SQL + 1)
+    except UnicodeDecodeError as error:
+        raise InvalidQuery(f"the query on standard input is not text ({error}): write it in UTF-8") from None
+
+
+def _read_files(named_files: tuple[str, ...], limits: "Limits") -> dict[str, "Table"]:
     from orch.analysis.query import read_file
 
     tables, problems = {}, []
@@ -92,7 +134,7 @@ def _read_files(named_files: tuple[str, ...]) -> dict[str, "Table"]:
             problems.append(f"--with {text!r} uses the name {name} again: give it another")
         else:
             try:
-                tables[name] = read_file(path)
+                tables[name] = read_file(path, limits)
             except OrchError as error:
                 problems.append(str(error))
     if problems:

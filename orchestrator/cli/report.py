@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from orch.cli._options import OutputPath, scale_options, store_option
+from orch.cli._output import echo, echo_data, echo_laid_out
 from orch.cli._sweeps import SUFFIX, say_note, sweeps_argument
 from orch.cli._tables import print_rows
 from orch.core.counted import counted
@@ -100,8 +101,10 @@ def report(
         from orch.analysis.report.tables import render_tables
 
         text = render_tables(found, kind, reading)
-        if output is None:
-            click.echo(text, nl=False)
+        if output is None and kind == "terminal":
+            echo_laid_out(text)
+        elif output is None:
+            echo_data(text, nl=False)
         else:
             write_text(output, text)
     if kind == "html" or figures is not None:
@@ -110,11 +113,11 @@ def report(
 
         gallery = draw_figures(found.board, [sweep.name for sweep in found.sweeps])
         if figures is not None:
-            click.echo(f"{counted(write_figures(figures, gallery, captions), 'figure')} in {figures}", err=True)
+            echo(f"{counted(write_figures(figures, gallery, captions), 'figure')} in {figures}", err=True)
         if kind == "html":
             path = output or Path("report.html")
             write_text(path, page(found, gallery))
-            click.echo(f"wrote {path}: {found.summary}")
+            echo(f"wrote {path}: {found.summary}")
 
 
 def print_disagreements(comparisons: "Sequence[Comparison]", tolerance: float) -> int:
@@ -125,5 +128,5 @@ def print_disagreements(comparisons: "Sequence[Comparison]", tolerance: float) -
     found = disagreements(comparisons, tolerance)
     if found:
         print_rows(disagreement_rows(found), title=f"Numbers that differ by more than {tolerance:g}")
-    click.echo(str(agreement(comparisons, tolerance)))
+    echo(str(agreement(comparisons, tolerance)))
     return len(found)

@@ -3,7 +3,7 @@
 import click
 
 from orch.cli._options import paper_scale_option, store_option
-from orch.cli._output import check_output, output_options, write_table
+from orch.cli._output import check_output, echo, output_options, write_table
 
 SPLITS = ("ood", "validation")
 OUTCOMES = ("within", "better", "worse", "begun")
@@ -60,4 +60,4 @@ def reproduction(
         return
     write_table(tally_table(found), format, output)
     # Programs that read csv or json from standard output must not see this sentence.
-    click.echo(f"\nAt {scale} scale, {found}.", err=chosen_format not in ("table", "markdown"))
+    echo(f"\nAt {scale} scale, {found}.", err=chosen_format not in ("table", "markdown"))

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from orch.cli._options import BUNDLED, json_option, protocol_option, store_option
+from orch.cli._output import echo, echo_data
 from orch.cli._run import check_options, make_options, worker_options
 from orch.cli._settings import (
     SettingsCommand,
@@ -25,7 +26,7 @@ from orch.core.printable import printable
 from orch.running.progress import duration
 from orch.search.objective import Objective
 from orch.search.space import Space, parse_space
-from orch.search.spec import Level, SearchSpec
+from orch.search.spec import Level, SearchSpec, points_problems
 from orch.sweeps.definitions import Definitions, described_task
 from orch.sweeps.protocols import find_protocol
 
@@ -124,7 +125,7 @@ def search(
             raise InvalidSettings([f"--figure draws one search and there are {len(reports)}: --show one of {ids}"])
         _print(reports, top, figure, as_json)
         for search_id in searches_with_code(opened) if show == ALL and not as_json else ():
-            click.echo(f"search {search_id} is of a file of yours: orch search --show {search_id} runs its code")
+            echo(f"search {search_id} is of a file of yours: orch search --show {search_id} runs its code")
         return
     if store == BUNDLED:
         raise StoreReadOnly()
@@ -135,18 +136,18 @@ def search(
 
     def say(text: str) -> None:
         if not given["quiet"]:
-            click.echo(text, err=True)
+            echo(text, err=True)
 
     summary = run_search(question, num_points, opened, make_options(given), say)
     _print([read_search(opened, question, num_points)], top, figure, as_json)
     if not as_json:
-        click.echo(f"{counted(summary.num_ended, 'point')} in {duration(summary.seconds)}")
+        echo(f"{counted(summary.num_ended, 'point')} in {duration(summary.seconds)}")
         if summary.failed:
-            click.echo(f"{summary.failed} failed: orch failures shows why; the same command retries them")
+            echo(f"{summary.failed} failed: orch failures shows why; the same command retries them")
         if summary.stopped:
-            click.echo(f"stopped: {summary.stopped}; the same command continues")
+            echo(f"stopped: {summary.stopped}; the same command continues")
         for line in warnings_about(summary.changes):
-            click.echo(line, err=True)
+            echo(line, err=True)
     if summary.stopped == "interrupted":
         sys.exit(exit_code())
     if summary.failed or summary.stopped:
@@ -182,8 +183,7 @@ def _question(
         settings = find_protocol(protocol).merged(settings, "--")
     if model is None or task is None:
         raise InvalidSettings([*problems, "name what to train with --model and --task, or use --show"])
-    if asked["points"] is not None and asked["points"] < 1:
-        problems.append(f"--points {asked['points']} is not enough: use 1 or more")
+    problems += points_problems(asked["points"])
     space = Space(())
     try:
         task, settings = described_task(task, settings, definitions)
@@ -223,20 +223,20 @@ def _print(reports: list[Any], top: int, figure: Path | None, as_json: bool) -> 
 
         save(draw_search(reports[0]), figure)
     if as_json:
-        click.echo(json.dumps([report.to_dict() for report in reports], indent=2))
+        echo_data(json.dumps([report.to_dict() for report in reports], indent=2))
         return
     for report in reports:
         title = f"Search {report.search_id}: {report.question.description}"
         if report.results:
             print_rows(report.rows(top), title=title)
         else:
-            click.echo(f"{title}: no point has a result yet")
+            echo(f"{title}: no point has a result yet")
         for line in draw(report.results, f"{report.question.objective.description}, point by point"):
-            click.echo(line)
+            echo(line)
         for line in report.conclusion():
-            click.echo(printable(line))
+            echo(printable(line))
         if report.under_way:
-            click.echo(f"{_not_finished(len(report.under_way))}: the same command continues")
+            echo(f"{_not_finished(len(report.under_way))}: the same command continues")
 
 
 def _not_finished(count: int) -> str:

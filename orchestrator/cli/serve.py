@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from orch.cli._options import price_option, store_option
+from orch.cli._output import echo
 from orch.core.errors import OrchError
 
 if TYPE_CHECKING:
@@ -44,15 +45,15 @@ def serve(store: str, port: int, price: str | None, open_browser: bool) -> None:
     # What the first page shows is read at once, and only that at full priority.
     threading.Thread(target=_warm_up, args=(reader,), daemon=True).start()
     os.nice(NICENESS)
-    click.echo(f"{server.address} shows {reader.store.location} (Ctrl-C ends it)", err=True)
+    echo(f"{server.address} shows {reader.store.location} (Ctrl-C ends it)", err=True)
     if not reader.store.exists():
-        click.echo(f"{reader.store.location} has no results yet: the page fills when a sweep writes to it", err=True)
+        echo(f"{reader.store.location} has no results yet: the page fills when a sweep writes to it", err=True)
     if open_browser:
         click.launch(server.address)
     try:
         server.serve_forever()
     except KeyboardInterrupt:
-        click.echo("ended", err=True)
+        echo("ended", err=True)
     finally:
         server.server_close()
 

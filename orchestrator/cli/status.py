@@ -8,6 +8,7 @@ import click
 
 from orch.cli._on import run_on_head
 from orch.cli._options import json_option, on_option, store_option
+from orch.cli._output import echo, echo_data
 from orch.cli._tables import print_rows
 from orch.core.counted import counted
 from orch.core.printable import printable
@@ -42,7 +43,7 @@ def status(context: click.Context, store: str, on: str | None, as_json: bool) ->
 
     found = read_status(Store.open(store).check_exists())
     if as_json:
-        click.echo(json.dumps(found.to_dict(), indent=2))
+        echo_data(json.dumps(found.to_dict(), indent=2))
         return
     rows = [{TITLES.get(name, name): value for name, value in asdict(each).items()} for each in found.sweeps]
     empty = [name for name in ("where", "lost", "outdated") if not any(row[name] for row in rows)]
@@ -50,26 +51,24 @@ def status(context: click.Context, store: str, on: str | None, as_json: bool) ->
     if rows:
         print_rows(rows, title=f"Sweeps on {found.location}")
     else:
-        click.echo(f"{found.location} has no sweeps yet: start one with orch sweep{bundled_hint()}")
+        echo(f"{found.location} has no sweeps yet: start one with orch sweep{bundled_hint()}")
     for driver in found.drivers:
-        click.echo(printable(f"running now: {driver}"))
+        echo(printable(f"running now: {driver}"))
     for line in found.quarantined:
-        click.echo(printable(f"in quarantine: {line}"))
+        echo(printable(f"in quarantine: {line}"))
     for line in found.workers:
-        click.echo(printable(f"  {line}"))
+        echo(printable(f"  {line}"))
     if found.finished_last_hour or found.seconds_left is not None:
         left = "" if found.seconds_left is None else f", about {duration(found.seconds_left)} left"
-        click.echo(f"{counted(found.finished_last_hour, 'trial')} finished in the last hour{left}")
+        echo(f"{counted(found.finished_last_hour, 'trial')} finished in the last hour{left}")
     if found.spent.dollars is not None:
-        click.echo(_dollars(found.spent))
+        echo(_dollars(found.spent))
     if any(each.outdated for each in found.sweeps):
-        click.echo("outdated: the file was edited and run again since; orch resume continues with its newest code")
+        echo("outdated: the file was edited and run again since; orch resume continues with its newest code")
     if found.distinct.lost:
-        click.echo(
-            f"lost: {counted(found.distinct.lost, 'failed trial')} only lost their driver; orch resume continues them"
-        )
+        echo(f"lost: {counted(found.distinct.lost, 'failed trial')} only lost their driver; orch resume continues them")
     if any(each.failed > each.lost for each in found.sweeps):
-        click.echo("orch failures shows why trials failed; orch resume retries them")
+        echo("orch failures shows why trials failed; orch resume retries them")
 
 
 def _dollars(spent: "Spent") -> str:

@@ -7,6 +7,7 @@ import click
 from orch.cli._edits import edits_line, find_edits
 from orch.cli._on import given_store, run_job
 from orch.cli._options import sweep_scale_options, where_option, writable_store_option
+from orch.cli._output import echo
 from orch.cli._run import check_options, run, run_options
 from orch.cli._sweeps import say_note, sweeps_argument
 
@@ -58,5 +59,5 @@ def sweep(
         opened = Store.open(store)
         planned = request.plan(opened).trials
         if edits := find_edits((each.trial for each in planned if each.left), opened):
-            click.echo(edits_line(edits, sweeps), err=True)
+            echo(edits_line(edits, sweeps), err=True)
     run([request], store, given)

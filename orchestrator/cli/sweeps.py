@@ -8,6 +8,7 @@ import click
 from orch.analysis.board import Board
 from orch.analysis.comparison import num_covered
 from orch.cli._options import json_option, store_option
+from orch.cli._output import echo_data
 from orch.cli._tables import print_rows
 from orch.sweeps.expansion import expand
 from orch.sweeps.registry import SWEEPS
@@ -39,7 +40,7 @@ def sweeps(store: str, as_json: bool) -> None:
             row[scale.name] = {"trials": num_trials, "done": len(expansion.trials.keys() & board.finished.keys())}
         rows.append(row)
     if as_json:
-        click.echo(json.dumps(rows, indent=2))
+        echo_data(json.dumps(rows, indent=2))
         return
     for row in rows:
         for name in SCALES:

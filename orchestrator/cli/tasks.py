@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from orch.cli._options import json_option
+from orch.cli._output import echo, echo_data
 from orch.cli._settings import (
     TASK_SETTINGS,
     SettingsCommand,
@@ -57,7 +58,7 @@ def tasks(names: tuple[str, ...], as_json: bool, **options: Any) -> None:
     for task_type in own_first(known.tasks, REGISTRY).values():
         rows.append(_row(_checked(task_type.at_modulus(modulus))))
     if as_json:
-        click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        echo_data(json.dumps(rows, indent=2, ensure_ascii=False))
     else:
         print_rows(rows, title=f"Tasks at modulus {modulus}")
 
@@ -93,12 +94,12 @@ def _show(task: Task, as_json: bool) -> None:
     if as_json:
         found = {family: dataclasses.asdict(each) for family, each in predictions.items()}
         shown = _row(task) | {"algebra": dataclasses.asdict(algebra), "predictions": found}
-        click.echo(json.dumps(shown, indent=2, ensure_ascii=False))
+        echo_data(json.dumps(shown, indent=2, ensure_ascii=False))
         return
     print_rows([_row(task)], title=task.full_title)
-    click.echo()
+    echo()
     print_rows([{"algebra": name, "value": value} for name, value in _facts(algebra).items()], title="Its algebra")
-    click.echo()
+    echo()
     rows = [
         {
             "family": family.about,
@@ -110,9 +111,9 @@ def _show(task: Task, as_json: bool) -> None:
         for family, each in predictions.items()
     ]
     print_rows(rows, title="What theory says, of one set of weights for every length")
-    click.echo()
+    echo()
     for citation in dict.fromkeys(source for each in predictions.values() for source in each.citation.split("; ")):
-        click.echo(f"{citation}: {REFERENCES[citation]}")
+        echo(f"{citation}: {REFERENCES[citation]}")
 
 
 def _facts(algebra: Algebra) -> dict[str, str]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from orch.cli._options import OutputPath, protocol_option, store_option
+from orch.cli._output import echo, echo_data
 from orch.cli._settings import SettingsCommand, given_settings, known_definitions, model_option, task_option
 from orch.cli._sweeps import file_argument, read_definitions
 from orch.cli._tables import print_rows
@@ -30,6 +31,8 @@ from orch.sweeps.trial import Trial, make_trial, with_matching_lengths
 if TYPE_CHECKING:
     from rich.text import Text
 
+_LONGEST_NAME = 200
+"""Bytes; file systems allow 255, and a file is first written under a longer name."""
 STEPS_AT_ONCE = 10
 """Ctrl-C takes effect after at most this many steps."""
 
@@ -122,10 +125,10 @@ def train(
                     saved_at = time.monotonic()
     if not training.finished:
         if checkpoint is None:
-            click.echo(f"interrupted at step {training.step:,}; with --checkpoint FILE it could continue", err=True)
+            echo(f"interrupted at step {training.step:,}; with --checkpoint FILE it could continue", err=True)
         else:
             save_snapshot(checkpoint, training.snapshot())
-            click.echo(f"interrupted at step {training.step:,}; the same command continues from {checkpoint}", err=True)
+            echo(f"interrupted at step {training.step:,}; the same command continues from {checkpoint}", err=True)
         sys.exit(exit_code())
     result = training.results[0]
     for change in changes.find():
@@ -135,7 +138,7 @@ def train(
     if checkpoint is not None:
         checkpoint.unlink(missing_ok=True)
     if as_json:
-        click.echo(json.dumps(_finite(result.summary())))
+        echo_data(json.dumps(_finite(result.summary())))
     else:
         _print_result(result, save, file)
 
@@ -202,7 +205,11 @@ def _check_files(save: Path | None, checkpoint: Path | None, threads: int) -> No
         problems.append(f"--threads {threads} is not enough: use 1 or more")
     files = (("--save", save, "result", "a saved model"), ("--checkpoint", checkpoint, "step", "a checkpoint"))
     for option, path, kind, thing in files:
-        if path is not None and not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
+        if path is not None and (path.name == "" or len(os.fsencode(path.name)) > _LONGEST_NAME):
+            problems.append(f"{option} {str(path)!r} is no name of a file: give one such as model.safetensors")
+        elif path is not None and path.is_dir():
+            problems.append(f"{option} {path} is a folder: name a file")
+        elif path is not None and not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
             problems.append(f"{option} {path} cannot be written: make the folder {path.parent} first")
         elif path is not None and path.exists() and _holds_other_data(path, kind):
             problems.append(f"{option} {path} is there and is not {thing} of orch: name another file, or delete it")
@@ -254,15 +261,15 @@ def _print_result(result: Result, save: Path | None, file: str | None) -> None:
         majority = ["", *(f"{value:.3f}" for value in result.majority.values())]
         rows.append({"inputs": "commonest answer"} | dict(zip(lengths, majority, strict=True)))
     rate = f"learning rate {trial.learning_rate:g}"
-    click.secho(f"{trial.label}, {parameters:,} parameters, {rate}, trial {trial.id}", bold=True)
+    echo(f"{trial.label}, {parameters:,} parameters, {rate}, trial {trial.id}", bold=True)
     print_rows(rows, title=f"{counted(result.steps, 'step')} in {result.seconds:.1f} s ({how})")
     if save is not None:
-        click.secho(f"saved to {save}; load it with", dim=True)
+        echo(f"saved to {save}; load it with", dim=True)
         own = "" if file is None else f', name_sweeps(["{file}"]).catalogue'
         imported = [] if file is None else ["from orch.usercode import name_sweeps"]
         lines = ["from orch.training.checkpoints import load_model", *imported]
         for line in [*lines, f'network, trial = load_model("{save}"{own})']:
-            click.echo(f"  {line}")
+            echo(f"  {line}")
 
 
 def _score(value: float) -> "Text":

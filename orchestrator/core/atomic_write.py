@@ -23,6 +23,8 @@ def write_atomically(
     created, and when this returns the file would survive a power cut. `before_rename` is called between the two steps.
     A device or a pipe, such as /dev/null, is written to and never replaced. A link to anything else is refused.
     """
+    if not path.name:
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if is_special(path):
         with path.open("wb") as device:
             device.writelines([data] if isinstance(data, bytes) else data)

@@ -5,12 +5,13 @@ were checksums are still read; `is_checked` cannot mistake a damaged header for 
 about themselves is one text named `orch`, and nothing else.
 """
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 from orch.core.checksum import DIGITS, checksum
+from orch.core.reading import parse_json
+from orch.core.shape import checked
 
 LENGTH_BYTES = 8
 MOST_BYTES = 100_000_000
@@ -51,18 +52,19 @@ def is_checked(data: bytes) -> bool:
     return True
 
 
+class _Header(TypedDict):
+    __metadata__: NotRequired[dict[str, str]]
+
+
 def orch_header(data: bytes) -> dict[str, Any]:
     """Return what orch wrote into the header that these bytes begin with, or raise `ValueError` if it is no header."""
-    found: dict[str, Any] = json.loads(_header(data).get(_METADATA, {}).get(_OWN, "{}"))
-    return found
+    header = checked(_header(data), _Header)
+    return dict(checked(parse_json(header.get("__metadata__", {}).get(_OWN, "{}")), dict[str, Any]))
 
 
 def _header(data: bytes) -> dict[str, Any]:
     end = LENGTH_BYTES + int.from_bytes(data[:LENGTH_BYTES], "little")
-    header = json.loads(data[LENGTH_BYTES:end])
-    if not isinstance(header, dict):
-        raise ValueError("the header is no JSON object")
-    return header
+    return dict(checked(parse_json(data[LENGTH_BYTES:end]), dict[str, Any]))
 
 
 def read_orch_header(path: Path) -> dict[str, Any]:

@@ -7,15 +7,18 @@ import contextlib
 import dataclasses
 import functools
 import json
+import sys
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
 from orch.core.errors import InvalidSettings, OrchError, UnknownName
+from orch.core.reading import LARGEST_INTEGER, shown
 
 T = TypeVar("T")
 _MISSING = object()
+_LARGEST = {int: LARGEST_INTEGER, float: sys.float_info.max}
 _MISMATCH = {int: "is not a whole number", float: "is not a number", bool: "is not true or false", str: "is not a text"}
 
 
@@ -157,10 +160,37 @@ def coerced(config_type: type, values: Mapping[str, Any], kind: str = "setting")
         try:
             found[name] = _coerce(value, hints[name])
         except TypeError as error:
-            problems.append(f"{name} {value!r} {error}")
+            problems.append(f"{name} {shown(value)} {error}")
     if problems:
         raise InvalidSettings(problems)
     return found
+
+
+def type_problems(config: Any) -> list[str]:
+    """List the settings whose values are not of their declared types, and the numbers that no table of a store holds.
+
+    A config that is made with its class, and not from a dictionary, accepts whatever it is given.
+    """
+    found = []
+    config_type: type = type(config)
+    for name, hint, _ in _identifying(config_type):
+        value = getattr(config, name)
+        if type(value) is hint and (hint not in (int, float) or abs(value) <= _LARGEST[hint]):
+            continue  # thousands of trials are checked in a plan, and almost all of them are right
+        try:
+            value = _coerce(value, hint)
+            if any(abs(each) > _LARGEST[type(each)] for each in _numbers(value)):
+                found.append(f"{name} {shown(value)} is too large: use a smaller number")
+        except TypeError as error:
+            found.append(f"{name} {shown(value)} {error}: write one")
+    return found
+
+
+def _numbers(value: Any) -> Iterator[int | float]:
+    """Yield the numbers in a setting."""
+    for each in value if isinstance(value, tuple) else (value,):
+        if type(each) in _LARGEST:
+            yield each
 
 
 def _plain(value: Any) -> Any:
@@ -180,7 +210,7 @@ def _coerce(value: Any, hint: Any) -> Any:
     if hint not in _MISMATCH or (hint is str and isinstance(value, str)):
         return value
     if hint in (int, float) and not isinstance(value, (bool, str)):
-        with contextlib.suppress(TypeError, ValueError, OverflowError):
+        with contextlib.suppress(TypeError, ValueError, ArithmeticError):
             if (number := hint(value)) == value:
                 return number
     raise TypeError(_MISMATCH[hint])

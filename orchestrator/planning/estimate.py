@@ -4,7 +4,6 @@ No torch and no Ray.
 """
 
 import enum
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from orch import models
 from orch.core.errors import OrchError
+from orch.core.records import RatesRecord
 from orch.models import ModelConfig
 from orch.models.kernel import PLAIN
 from orch.planning import step_time
 from orch.planning.probed import Probed
 from orch.planning.tried import Tried, find_tried
 from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
-from orch.sweeps.trial import Trial
+from orch.sweeps.trial import Trial, parse_config
 
 if TYPE_CHECKING:
     from pyarrow import Table
@@ -123,7 +123,7 @@ class Estimator:
         """Estimate by the trials that a store has finished, if it exists, and what `orch doctor` recorded in it."""
         columns = list(dict.fromkeys(["trial_id", *MEASURED_COLUMNS, *cost_columns(definitions)]))
         trials = store.read("trials", columns) if store.exists() else None
-        return cls(trials, tried=store.list_json("rates").values(), definitions=definitions)
+        return cls(trials, tried=store.list_json("rates", RatesRecord).values(), definitions=definitions)
 
     def learn(self, probed: Mapping[Trial, Probed]) -> None:
         """Use what trials of the user's own models took when they were tried."""
@@ -220,7 +220,7 @@ def _finished_groups(trials: "Table", definitions: Definitions) -> Iterable[_Gro
         if None in (steps, seconds, config):
             continue
         try:
-            trial = Trial.from_dict(json.loads(config), definitions)
+            trial = Trial.from_dict(parse_config(config), definitions)
         except OrchError:
             continue  # a trial of another version, with settings that this one does not know
         # Settings may mean something else in another version of a user's code.

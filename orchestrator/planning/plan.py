@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from orch.core.records import RatesRecord
 from orch.planning.estimate import MEASURED_COLUMNS, Basis, Estimator, cost_columns
 from orch.planning.probed import Probe, Probed
 from orch.planning.tried import Tried
@@ -156,7 +157,7 @@ def make_plan(
     trials = _read(store.with_settings_of(catalogue), "trials", columns) if store is not None else None
     done = set() if trials is None else set(trials["trial_id"].to_pylist())
     failed = set() if store is None else failed_trials(store, done)
-    tried = store.list_json("rates").values() if store is not None else ()
+    tried = store.list_json("rates", RatesRecord).values() if store is not None else ()
     estimator = Estimator(trials, device, tried, catalogue)
     # Every sweep of the paper is expanded, to know which trials serve others as well. Some run under no protocol.
     results = Results.none() if trials is None else Results.of_table(trials)

@@ -10,6 +10,9 @@ from orch.planning.step_time import step_seconds
 from orch.sweeps.definitions import BUILT_IN_DEFINITIONS
 from orch.sweeps.trial import Trial
 
+MOST_TRIALS = 1_000_000
+"""Sizes of packs beyond this were not measured by `orch doctor`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Tried:
@@ -41,7 +44,8 @@ def find_tried(rates: Mapping[str, Any], key: str, model: type[ModelConfig], dev
     packs = rates.get("packs", {}).get(key, {})
     # The trial that was timed: the model with its default settings, which is the published size.
     published = Trial(task=BUILT_IN_DEFINITIONS.tasks["modular_addition"](modulus=5), model=model())
-    found = {int(size): seconds / step_seconds(published, int(size), device) for size, seconds in packs.items()}
+    sizes = {int(size): seconds for size, seconds in packs.items() if size.isdecimal() and 0 < int(size) < MOST_TRIALS}
+    found = {size: seconds / step_seconds(published, size, device) for size, seconds in sizes.items()}
     if 1 not in found and key in rates["ratios"]:
         found[1] = rates["ratios"][key]
     return Tried(tuple(sorted(found.items()))) if found else None

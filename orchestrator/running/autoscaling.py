@@ -3,7 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+from orch.core.launcher_shape import LauncherShape
+from orch.core.reading import LAUNCHER_BYTES, parse_yaml, read_text
+from orch.core.shape import checked
 
 BOOTSTRAP = "~/ray_bootstrap_config.yaml"
 """The copy of the launcher file that `ray up` leaves on the head, with the resources of each type of machine."""
@@ -22,13 +25,10 @@ class ClusterLimits:
     @classmethod
     def of_this_head(cls, path: str = BOOTSTRAP) -> "ClusterLimits | None":
         """Read the launcher file of this machine; None if it is not the head of such a cluster."""
-        import yaml
-
         try:
-            config: dict[str, Any] = yaml.safe_load(Path(path).expanduser().read_text())
-        except (OSError, yaml.YAMLError):
-            return None
-        if not isinstance(config, dict):
+            text = read_text(Path(path).expanduser(), LAUNCHER_BYTES)
+            config = checked(parse_yaml(text), LauncherShape)
+        except (OSError, ValueError):
             return None
         limit = int(config.get("max_workers") or 0)
         head = config.get("head_node_type")

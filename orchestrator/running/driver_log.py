@@ -11,6 +11,9 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from orch.core.errors import OrchError
+from orch.core.printable import printable
+from orch.core.reading import RECORD_BYTES, Refused, parse_json
+from orch.core.shape import checked
 from orch.store import Store, scrub
 from orch.store.drivers import live_drivers
 
@@ -42,7 +45,7 @@ class StoreLog:
         self._lines.append(line)
         self._pending = True
         if self._echo:
-            print(line, file=sys.stderr, flush=True)
+            print(printable(line), file=sys.stderr, flush=True)
         self.flush()
 
     def flush(self, now: bool = False) -> None:
@@ -127,12 +130,15 @@ def _text(value: Any) -> str:
 
 
 def _lines(store: Store, path: str) -> list[str]:
-    return (store.get_bytes(path) or b"").decode(errors="replace").splitlines()
+    try:
+        text = (store.get_bytes(path, RECORD_BYTES) or b"").decode(errors="replace")
+    except Refused as reason:
+        raise OrchError(f"{path} of the store at {store.location} cannot be shown ({reason}): delete it") from None
+    return text.split("\n")[: -1 if text.endswith("\n") else None] if text else []
 
 
 def _event(line: str) -> dict[str, Any]:
     try:
-        event = json.loads(line)
-    except ValueError:
+        return dict(checked(parse_json(line), dict[str, Any]))
+    except Refused:
         return {}
-    return event if isinstance(event, dict) else {}

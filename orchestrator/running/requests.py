@@ -1,20 +1,20 @@
 """Requests for sweeps, and their record in the store, by which `orch resume` and `orch train --trial` find them."""
 
 import hashlib
-import json
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from orch.core.errors import InvalidSettings, OrchError, UnknownName
+from orch.core.records import SweepRecord
 from orch.core.settings import to_dict
 from orch.planning.plan import Plan, make_plan
 from orch.planning.probed import Probe
 from orch.store import Store
 from orch.sweeps.catalogue import Catalogue
 from orch.sweeps.scales import LAPTOP
-from orch.sweeps.trial import Trial
+from orch.sweeps.trial import Trial, parse_config
 from orch.usercode import NamedSweeps, UserCode, make_catalogue, name_sweeps
 from orch.usercode.kept import with_kept
 from orch.usercode.loading import surroundings_kept
@@ -110,7 +110,7 @@ def recorded_requests(store: Store, names: Collection[str] = (), newest_code: bo
     `newest_code`, in each the code that it was made with. Recorded code is run if `orch keep` was used on this store,
     to find what the decisions are about.
     """
-    records = list(store.list_json(FOLDER).values())
+    records = list(store.list_json(FOLDER, SweepRecord).values())
     known = {name for values in records for name in values["sweeps"]}
     if problems := [str(UnknownName("recorded sweep", name, known)) for name in names if name not in known]:
         raise InvalidSettings(problems)
@@ -150,4 +150,4 @@ def find_trial(store: Store, trial_id: str) -> Trial:
 def _finished_trial(store: Store, trial_id: str) -> Trial:
     rows = store.read("trials", ["trial_id", "config"]).to_pylist()
     config = next(row["config"] for row in rows if row["trial_id"] == trial_id)
-    return Trial.from_dict(json.loads(config), make_catalogue(code_of_trial(store, trial_id)))
+    return Trial.from_dict(parse_config(config), make_catalogue(code_of_trial(store, trial_id)))

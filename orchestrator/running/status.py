@@ -5,6 +5,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from orch.core.records import SweepRecord
 from orch.running.progress import time_left
 from orch.running.quarantine import read_published
 from orch.running.running_trial import RunningTrial
@@ -107,7 +108,7 @@ def read_status(store: Store) -> StoreStatus:
     lost = {trial_id for trial_id in failed if failing[trial_id][-1]["error_signature"] == LOST_SIGNATURE}
     sweeps: list[SweepStatus] = []
     missing_seconds: dict[str, float] = {}
-    records = list(store.list_json(FOLDER).values())
+    records = list(store.list_json(FOLDER, SweepRecord).values())
     oldest_first = sorted(records, key=lambda values: str(values.get("at", "")))
     newest = {" ".join(values["sweeps"]): values.get("code") for values in oldest_first}
     for values in records:

@@ -1,6 +1,5 @@
 """Verification: trials of a store trained again on this CPU, and compared with what was stored, bit for bit."""
 
-import json
 import math
 import os
 import platform
@@ -15,7 +14,8 @@ from orch.models.kernel import COMPILED, PLAIN, VARIABLE, is_compiled
 from orch.running.provenance import packages
 from orch.store import Store, curve_rows, trial_row
 from orch.store.merging import can_be_checked
-from orch.sweeps.trial import Trial
+from orch.store.trial_rows import parse_packages
+from orch.sweeps.trial import Trial, parse_config
 
 COMPARED = ("stop_reason", "steps_trained", "train_loss", "validation_loss", "validation_accuracy", "ood_accuracy")
 CURVE_COMPARED = ("train_loss", "validation_loss", "validation_accuracy")
@@ -49,7 +49,7 @@ class Verified:
 
 def choose(rows: Sequence[Mapping[str, Any]], number: int, seed: int) -> list[Mapping[str, Any]]:
     """Choose trials at random among those that this machine can train again: built-in code, trained on a CPU."""
-    known = [row for row in rows if row["device"] == "cpu" and can_be_checked(dict(row), json.loads(row["config"]))]
+    known = [row for row in rows if row["device"] == "cpu" and can_be_checked(dict(row), parse_config(row["config"]))]
     if not known:
         raise OrchError("no trial can be verified: none has built-in code of today's revision and was trained on a CPU")
     ordered = sorted(known, key=lambda row: str(row["trial_id"]))
@@ -70,7 +70,7 @@ def verify_trial(row: Mapping[str, Any], curve: Sequence[Mapping[str, Any]]) -> 
 
     from orch.training.train import Training
 
-    trial = Trial.from_dict(json.loads(row["config"]))
+    trial = Trial.from_dict(parse_config(row["config"]))
     before = torch.get_num_threads()
     torch.set_num_threads(row["threads"] or 1)
     try:
@@ -123,7 +123,7 @@ def _reasons(row: Mapping[str, Any], kernel: str) -> Iterator[str]:
     """Yield what was different when the stored result was made."""
     if row["kernel"] != kernel:
         yield f"kernel ({row['kernel'] or 'not recorded'}, {kernel} here)"
-    then, now = json.loads(row["packages"] or "{}"), json.loads(packages())
+    then, now = parse_packages(row["packages"]), parse_packages(packages())
     for name in VERSIONS:
         if then.get(name) != now.get(name) and (name in then or not then):
             yield f"{name} ({then.get(name, 'not recorded')}, {now.get(name, 'none')} here)"

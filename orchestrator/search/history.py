@@ -12,9 +12,10 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from orch.core.errors import OrchError
-from orch.search.space import Params, canonical_point
-from orch.search.spec import SearchSpec
+from orch.core.errors import DamagedFile, OrchError
+from orch.core.records import PointRecord, PointResultRecord, SearchRecord
+from orch.search.space import Params, Space, canonical_point
+from orch.search.spec import SearchSpec, points_problems
 from orch.store import Store
 from orch.usercode import codes_defining, make_catalogue
 from orch.usercode.stored_code import get_code, put_code
@@ -87,27 +88,29 @@ class PointResult:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "PointResult":
         rungs = [(int(step), float(value)) for step, value in values["rungs"]]
-        return cls(**{**values, "state": PointState(values["state"]), "rungs": rungs})
+        known = {name: values[name] for name in cls.__dataclass_fields__}
+        return cls(**{**known, "state": PointState(values["state"]), "rungs": rungs})
 
 
 class History:
     """The points of one search and their results: read from the store once, and kept up to date as it runs."""
 
-    def __init__(self, store: Store, search_id: str):
-        self._store, self.search_id = store, search_id
+    def __init__(self, store: Store, search_id: str, space: Space | None = None):
+        """Points that are not in `space` are left out: they belong to no search of this question."""
+        self._store, self.search_id, self._space = store, search_id, space
         points = (
             Point(each["number"], each["params"], each["to_the_end"], tuple(each["found"]))
-            for each in self._read("asked")
+            for each in self._read("asked", PointRecord)
         )
         self._points: dict[str, Point] = {point.name: point for point in points}
         self._results: dict[str, PointResult] = {}
-        for each in self._read("told"):
+        for each in self._read("told", PointResultRecord):
             result = PointResult.from_dict(each)
             self._results[Point(result.number, result.params).name] = result
 
-    def _read(self, folder: str) -> Iterable[dict[str, Any]]:
-        found = self._store.list_json(f"{FOLDER}/{self.search_id}/{folder}")
-        return (found[name] for name in sorted(found))
+    def _read(self, folder: str, kind: Any) -> Iterable[dict[str, Any]]:
+        found = self._store.list_json(f"{FOLDER}/{self.search_id}/{folder}", kind)
+        return (found[name] for name in sorted(found) if self._space is None or self._space.has(found[name]["params"]))
 
     def result_path(self, point: Point) -> str:
         """Return where in the store the result of a point is written."""
@@ -167,10 +170,13 @@ def recorded_searches(store: Store, name: str | None = None) -> dict[str, tuple[
     for path in store.list_files(FOLDER):
         search_id = path.split("/")[1]
         if path.endswith("/search.json") and search_id.startswith(name or ""):
-            values = store.get_json(path)
+            values = store.get_json(path, SearchRecord)
             if values is not None and (name or not values.get("code")):
                 catalogue = make_catalogue(get_code(store, values.get("code", ()), f"search {search_id}"))
-                found[search_id] = values["at"], SearchSpec.from_dict(values["question"], catalogue), values["points"]
+                question = SearchSpec.from_dict(values["question"], catalogue)
+                if problems := [*question.problems(), *points_problems(values["points"])]:
+                    raise DamagedFile(f"{path} of the store at {store.location} asks for no search: {problems[0]}")
+                found[search_id] = values["at"], question, values["points"]
     if name and not found:
         raise OrchError(f"no search on {store.location} begins with {name!r}: orch search --show lists all")
     in_order = sorted(found.items(), key=lambda item: item[1][0])
@@ -180,4 +186,4 @@ def recorded_searches(store: Store, name: str | None = None) -> dict[str, tuple[
 def searches_with_code(store: Store) -> list[str]:
     """Return the ids of the searches of user-defined models or tasks. Their code is not run."""
     paths = (path for path in store.list_files(FOLDER) if path.endswith("/search.json"))
-    return [path.split("/")[1] for path in paths if (store.get_json(path) or {}).get("code")]
+    return [path.split("/")[1] for path in paths if (store.get_json(path, SearchRecord) or {}).get("code")]

@@ -157,7 +157,7 @@ def read_searches(store: Store, name: str | None = None) -> list[SearchReport]:
 
 def read_search(store: Store, question: SearchSpec, num_points: int, search_id: str | None = None) -> SearchReport:
     """Return a report on one search."""
-    history = History(store, search_id or question.id)
+    history = History(store, search_id or question.id, question.space)
     results = history.results
     strategy = make_strategy(question, num_points)
     answer = _answer(store, question, strategy, results) if isinstance(strategy, Smallest) else None

@@ -62,6 +62,12 @@ class Dimension:
             return self.values
         return (int(self.low), int(self.high)) if self.whole else (self.low, self.high)
 
+    def has(self, value: Value) -> bool:
+        """Return whether a value is one of the list, or a number in the range."""
+        if not self.is_range:
+            return any(value == each and isinstance(value, bool) == isinstance(each, bool) for each in self.values)
+        return isinstance(value, (int, float)) and not isinstance(value, bool) and self.low <= value <= self.high
+
     def __str__(self) -> str:
         return f"{self.name}={('..' if self.is_range else ',').join(map(str, self.ends))}"
 
@@ -78,6 +84,10 @@ class Space:
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(each.name for each in self.dimensions)
+
+    def has(self, params: Mapping[str, Any]) -> bool:
+        """Return whether a point, perhaps one that was read from a store, has a possible value for each setting."""
+        return params.keys() == {*self.names} and all(each.has(params[each.name]) for each in self.dimensions)
 
     @property
     def is_finite(self) -> bool:

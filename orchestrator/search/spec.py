@@ -21,6 +21,16 @@ REDUCTION = 3
 """The factor by which every rung reduces the number of points."""
 
 
+MOST_SEEDS, MOST_POINTS = 10_000, 1_000_000
+
+
+def points_problems(num_points: int | None) -> list[str]:
+    """Return what is wrong with a number of points; nothing if it is left to the search."""
+    if num_points is None or 1 <= num_points <= MOST_POINTS:
+        return []
+    return [f"--points {num_points} is not a number of points: use 1 to {MOST_POINTS:,}"]
+
+
 @dataclass(frozen=True, slots=True)
 class Level:
     """The aim to find the smallest value of a setting at which the objective reaches a level."""
@@ -94,6 +104,8 @@ class SearchSpec:
         problems = []
         if self.num_seeds < 1:
             problems.append(f"--seeds {self.num_seeds} is not enough: use 1 or more")
+        if self.num_seeds > MOST_SEEDS:
+            problems.append(f"--seeds {self.num_seeds} is too many: use at most {MOST_SEEDS:,}")
         if self.first_rung is not None and self.first_rung < 0:
             problems.append(f"--grace {self.first_rung} is negative: use 0 to prune nothing, or a number of steps")
         for name in ("init_seed", "data_seed"):

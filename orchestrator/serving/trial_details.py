@@ -1,6 +1,5 @@
 """Everything that a store knows about one trial: settings, curves, provenance, attempts, and how to run it again."""
 
-import json
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from orch.store import Store
 from orch.store.columns import PROVENANCE
 from orch.store.deduplication import text_scalar
 from orch.sweeps.measured import Row
+from orch.sweeps.trial import parse_config
 
 Facts = list[tuple[str, str]]
 """Names with their values, as texts."""
@@ -73,7 +73,7 @@ def read_trial(store: Store, trial_id: str, overview: Overview) -> TrialDetails:
     where = shlex.quote(store.location if "://" in store.uri else store.uri)
     row = result[0] if result else None
     state = "finished" if row else "running" if running else _state(failed) if failed else "not started"
-    settings = json.loads(row["config"]) if row else placed.tile.settings if placed else {}
+    settings = parse_config(row["config"]) if row else placed.tile.settings if placed else {}
     return TrialDetails(
         trial_id=trial_id,
         label=_label(row, running, placed.name if placed else trial_id),

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from orch.core.errors import StoreUnreachable
+from orch.core.reading import check_size
 from orch.store.crash_points import crash_point
 from orch.store.credentials import redact
 from orch.store.files import Data, reaching
@@ -59,9 +60,11 @@ class RemoteFiles:
                 raise OSError(str(error)) from error
         crash_point(f"{kind}-renamed")
 
-    def get(self, path: str) -> bytes:
+    def get(self, path: str, most: int | None = None) -> bytes:
         with reaching(self.location, "read"), self._fs.open_input_stream(self._full(path)) as stream:
-            data: bytes = stream.read()
+            data: bytes = stream.read() if most is None else stream.read(most + 1)
+        if most is not None:
+            check_size(len(data), most)
         return data
 
     def delete(self, path: str) -> None:

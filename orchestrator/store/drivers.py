@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from orch.core.records import LeaseRecord
 from orch.store.store import Store
 
 DEAD_AFTER_SECONDS = 60.0
@@ -119,19 +120,16 @@ class DriverWatch:
 def read_drivers(store: Store) -> list[DriverRecord]:
     """Return every driver that has a file in the store, alive or dead."""
     found = []
-    for values in store.list_json("drivers").values():
-        try:
-            known = {key: values[key] for key in _KEYS}
-            claims = frozenset(values["claims"])
-            start, counts = values.get("process_start"), values.get("counts") or {}
-            pulse = f"{values.get('beats')} {values['beat']}"
-            found.append(
-                DriverRecord(
-                    **known, claims=claims, number=_number(values), process_start=start, counts=counts, pulse=pulse
-                )
+    for values in store.list_json("drivers", LeaseRecord).values():
+        known = {key: values[key] for key in _KEYS}
+        claims = frozenset(values["claims"])
+        start, counts = values.get("process_start"), values.get("counts") or {}
+        pulse = f"{values.get('beats')} {values['beat']}"
+        found.append(
+            DriverRecord(
+                **known, claims=claims, number=_number(values), process_start=start, counts=counts, pulse=pulse
             )
-        except (KeyError, TypeError, ValueError):
-            continue
+        )
     return found
 
 

@@ -12,6 +12,7 @@ from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
 from orch.core.errors import StoreFull, StoreUnreachable
+from orch.core.reading import Refused
 from orch.store.credentials import scrub
 
 Data = bytes | Sequence[bytes | memoryview]
@@ -34,7 +35,9 @@ class Files(Protocol):
         The crash points `<kind>-written` and `<kind>-renamed` are just before and after it becomes visible.
         """
 
-    def get(self, path: str) -> bytes: ...
+    def get(self, path: str, most: int | None = None) -> bytes:
+        """Return the contents of a file, or raise `Refused` if it has more than `most` bytes."""
+        ...
 
     def delete(self, path: str) -> None:
         """Delete a file, if it exists."""
@@ -79,9 +82,9 @@ def reaching(location: str, what: str) -> Iterator[None]:
     """Turn system errors into an `OrchError` that names the store and the remedy."""
     try:
         yield
-    except FileNotFoundError:
+    except (FileNotFoundError, Refused):
         raise
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, NotImplementedError) as error:
         if getattr(error, "errno", None) == errno.ESTALE:
             # A network file system says this of a file that another machine has deleted.
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)) from None

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from orch.core.atomic_write import make_folder_durably, write_atomically
 from orch.core.errors import UnsafePath
+from orch.core.reading import read_bytes
 from orch.store.crash_points import crash_point
 from orch.store.files import Data, reaching
 
@@ -43,9 +44,10 @@ class LocalFiles:
                 raise OSError("its folder is being deleted") from error
         crash_point(f"{kind}-renamed")
 
-    def get(self, path: str) -> bytes:
+    def get(self, path: str, most: int | None = None) -> bytes:
         with reaching(self.location, "read"):
-            return self._place(path).read_bytes()
+            place = self._place(path)
+            return place.read_bytes() if most is None else read_bytes(place, most)
 
     def delete(self, path: str) -> None:
         with reaching(self.location, "delete from"):

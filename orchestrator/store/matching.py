@@ -1,6 +1,5 @@
 """Selecting finished trials by conditions on their settings, even if the code of their models is missing."""
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -10,7 +9,7 @@ from orch.core.errors import InvalidSettings, OrchError
 from orch.store.columns import SCHEMAS
 from orch.store.store import Store
 from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
-from orch.sweeps.trial import Trial
+from orch.sweeps.trial import Trial, parse_config
 from orch.sweeps.where import Known, Settings, parse_where
 
 REVISIONS = ("model_revision", "task_revision")
@@ -37,10 +36,11 @@ def matching_trials(
     where = parse_where(conditions, Known(dict(known.fields) | dict.fromkeys(REVISIONS, int), known.choices))
     of_settings, of_revisions = where.split(REVISIONS)
     rows = trials.select(["trial_id", "config", *REVISIONS]).to_pylist()
+    matches = of_settings.matches
     return [
         row["trial_id"]
         for row in rows
-        if of_revisions.matches(row) and of_settings.matches(_trial_or_settings(json.loads(row["config"]), definitions))
+        if of_revisions.matches(row) and matches(_trial_or_settings(parse_config(row["config"]), definitions))
     ]
 
 

@@ -4,7 +4,6 @@ A trial is known by its id, so a repeated merge adds nothing, and a trial that b
 here. Someone else's code is never taken over: `orch resume` would run it.
 """
 
-import json
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from orch.core.errors import DamagedFile, OrchError
 from orch.store.damaged_files import StoreWarning
 from orch.store.store import Store
 from orch.sweeps.definitions import BUILT_IN_DEFINITIONS
-from orch.sweeps.trial import TRAINER_REVISION, Trial
+from orch.sweeps.trial import TRAINER_REVISION, Trial, parse_config
 
 SOURCE = "source"
 """Column of `trials` with the store that a result was merged from."""
@@ -100,7 +99,7 @@ def _wrongly_named(trials: pa.Table) -> Iterator[str]:
     columns = ["trial_id", "config", "task_revision", "model_revision", "trainer_revision"]
     for row in trials.select(columns).to_pylist():
         try:
-            config = json.loads(row["config"])
+            config = parse_config(row["config"])
             right = not can_be_checked(row, config) or Trial.from_dict(config).id == row["trial_id"]
         except (ValueError, KeyError, TypeError, AttributeError, OrchError):
             right = False

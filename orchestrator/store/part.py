@@ -20,7 +20,10 @@ import pyarrow.parquet as pq
 
 from orch.core.checksum import checksum
 from orch.core.errors import StoreTooNew, UnknownName
+from orch.core.reading import parse_json
+from orch.core.shape import checked
 from orch.store.footer_rows import KEY, make_note
+from orch.store.part_checks import check_unpacked, check_values
 
 SCHEMA_VERSION = 1
 """The version of the columns. Raise it when the meaning of a column changes; a new column is null in older parts."""
@@ -112,26 +115,27 @@ def columns_checksum(schema: pa.Schema) -> int:
     return zlib.crc32("\n".join([str(SCHEMA_VERSION), *columns]).encode())
 
 
-def decode(source: Any, columns: Sequence[str] | None, location: str, checked: bool) -> Contents:
+def decode(source: Any, columns: Sequence[str] | None, location: str, compared: bool) -> Contents:
     """Read the rows of a part, from its bytes or anything that pyarrow can read. Columns that it lacks are left out.
 
-    `checked` says that the checksum of the whole part was compared.
+    `compared` says that the checksum of the whole part was compared.
     """
     try:
-        with pq.ParquetFile(_readable(source), page_checksum_verification=not checked) as file:
-            footer = _footer(file.metadata, location, checked)
-            data = file.read(
-                columns=None if columns is None else list(columns), use_threads=not isinstance(source, bytes)
-            )
+        with pq.ParquetFile(_readable(source), page_checksum_verification=not compared) as file:
+            footer = _footer(file.metadata, location, compared)
+            wanted = None if columns is None else list(columns)
+            check_unpacked(_readable(source), file, wanted)
+            data = file.read(columns=wanted, use_threads=not isinstance(source, bytes))
+            check_values(data)
     except (OSError, ValueError, pa.ArrowException) as error:
         raise _damage_or(error) from error
     return Contents(data.replace_schema_metadata(None), footer)
 
 
-def decode_footer(source: Any, location: str, checked: bool) -> Footer:
-    """Read the footer of a part; `checked` says that the checksum of the whole part was compared."""
+def decode_footer(source: Any, location: str, compared: bool) -> Footer:
+    """Read the footer of a part; `compared` says that the checksum of the whole part was compared."""
     try:
-        return _footer(pq.read_metadata(_readable(source)), location, checked)
+        return _footer(pq.read_metadata(_readable(source)), location, compared)
     except (OSError, ValueError, pa.ArrowException) as error:
         raise _damage_or(error) from error
 
@@ -140,17 +144,18 @@ def _readable(source: Any) -> Any:
     return pa.BufferReader(source) if isinstance(source, bytes) else source
 
 
-def _footer(metadata: pq.FileMetaData, location: str, checked: bool) -> Footer:
+def _footer(metadata: pq.FileMetaData, location: str, compared: bool) -> Footer:
     notes = metadata.metadata or {}
     version = int(notes.get(b"orch.schema_version", b"1"))
-    if version > 1 and not checked:
+    if version > 1 and not compared:
         raise ValueError(f"it names version {version} of the schema, which came after checksums, and has none")
     if version > SCHEMA_VERSION:
         raise StoreTooNew(
             f"the store at {location} was written by a later version of orch (schema {version}, this one knows"
             f" {SCHEMA_VERSION}): upgrade orch"
         )
-    return Footer(metadata.num_rows, frozenset(json.loads(notes.get(b"orch.replaces", b"[]"))))
+    replaces = checked(parse_json(notes.get(b"orch.replaces", b"[]")), list[str], "orch.replaces")
+    return Footer(metadata.num_rows, frozenset(replaces))
 
 
 def _damage_or(error: Exception) -> Exception:

@@ -18,8 +18,8 @@ class ReadOnlyFiles:
     def listed(self) -> Mapping[str, str]:
         return self._files.listed
 
-    def get(self, path: str) -> bytes:
-        return self._files.get(path)
+    def get(self, path: str, most: int | None = None) -> bytes:
+        return self._files.get(path, most)
 
     def sizes(self, folder: str) -> dict[str, int]:
         return self._files.sizes(folder)

@@ -8,6 +8,7 @@ import json
 from typing import Any
 
 from orch.core.checksum import DIGITS, checksum
+from orch.core.reading import parse_json
 
 _START, _MIDDLE, _END = b'["crc32:', b'", ', b"]"
 _VALUE_AT = len(_START) + DIGITS + len(_MIDDLE)
@@ -21,7 +22,7 @@ def to_record(value: Any) -> bytes:
 
 def parse_record(data: bytes) -> Any:
     """Return the value of a record. Raise `ValueError` if it is damaged."""
-    return json.loads(_text(data))
+    return parse_json(_text(data))
 
 
 def is_checked_record(data: bytes) -> bool:

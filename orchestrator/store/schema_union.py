@@ -23,7 +23,7 @@ def union(tables: Iterable[pa.Table]) -> pa.Table | None:
         kinds: dict[str, pa.DataType] = {}
         for table in merged:
             for field in table.schema:
-                kinds[field.name] = _wider(kinds.get(field.name, field.type), field.type)
+                kinds[field.name] = wider(kinds.get(field.name, field.type), field.type)
         merged = [_widen(table, kinds) for table in merged]
     return pa.concat_tables(merged, promote_options="default") if merged else None
 
@@ -43,7 +43,7 @@ def conform(table: str, known: pa.Schema, data: pa.Table | None, columns: Sequen
     for name in fields if columns is None else columns:
         field = fields[name]
         if name in data.column_names:
-            field = field.with_type(_wider(field.type, data.schema.field(name).type))
+            field = field.with_type(wider(field.type, data.schema.field(name).type))
             arrays.append(_cast(data[name], field.type))
         else:
             arrays.append(pa.chunked_array([pa.nulls(data.num_rows, field.type)]))
@@ -53,7 +53,7 @@ def conform(table: str, known: pa.Schema, data: pa.Table | None, columns: Sequen
     return pa.Table.from_arrays(arrays, schema=pa.schema(kept))
 
 
-def _wider(one: pa.DataType, other: pa.DataType) -> pa.DataType:
+def wider(one: pa.DataType, other: pa.DataType) -> pa.DataType:
     """Return a type that holds both without loss, such as int64 for int32; text if there is none."""
     if one.equals(other):
         return one

@@ -9,8 +9,10 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from orch.core.errors import StoreUnreachable, look_up_name
+from orch.core.errors import DamagedFile, StoreUnreachable, look_up_name
+from orch.core.reading import RECORD_BYTES, Refused, shown
 from orch.core.safetensors_header import is_checked
+from orch.core.shape import checked
 from orch.store.attempts import checked_row
 from orch.store.bundled import BUNDLED, no_results
 from orch.store.columns import KEYS, SUPERSEDED, make_schemas
@@ -30,6 +32,8 @@ from orch.sweeps.definitions import Definitions, PartType
 
 DEFAULT_STORE = "runs"
 T = TypeVar("T")
+_LONGEST = 240
+"""Characters of a file's name; file systems allow 255 bytes."""
 
 
 class Store:
@@ -49,6 +53,8 @@ class Store:
         A store that is opened `read_only` is never changed: damaged parts are reported and stay where they are.
         """
         given = os.fspath(location)
+        if not given or "\0" in given:
+            raise StoreUnreachable(f"{given!r} names no store: give a folder, or a bucket such as s3://bucket/runs")
         named = "://" in given or given == BUNDLED
         self.uri = given if named else os.path.abspath(os.path.expanduser(given))
         """The location to send to workers. It may contain credentials: show `location` instead."""
@@ -220,32 +226,43 @@ class Store:
     def put_json(self, path: str, value: Any) -> None:
         self.put_bytes(path, to_record(value))
 
-    def get_json(self, path: str) -> Any | None:
-        """Read a JSON file; None if there is none, or if it is damaged."""
-        return self._get_good(path, parse_record)
+    def get_json(self, path: str, kind: Any = Any) -> Any | None:
+        """Read a JSON file that has the shape `kind`, one of `core.records`; None if there is none.
 
-    def list_json(self, folder: str) -> dict[str, Any]:
-        """Read the JSON files of a folder, by name without `.json`. Damaged files are left out."""
+        A damaged file is set aside. One that is too large or of another shape is left out, with a warning that names
+        it.
+        """
+        try:
+            value = self._get_good(path, parse_record, RECORD_BYTES)
+            return None if value is None else checked(value, kind)
+        except Refused as reason:
+            about = f"{path} of the store at {self.location} is left out ({reason}): delete it, or restore it"
+            warnings.warn(about, StoreWarning, stacklevel=2)
+            return None
+
+    def list_json(self, folder: str, kind: Any = Any) -> dict[str, Any]:
+        """Read the JSON files of a folder that have the shape `kind`, by name without `.json`: see `get_json`."""
         found = {}
         for path in self.list_files(folder):
-            if path.endswith(".json") and (value := self.get_json(path)) is not None:
+            if path.endswith(".json") and (value := self.get_json(path, kind)) is not None:
                 found[path.removeprefix(f"{folder}/").removesuffix(".json")] = value
         return found
 
     def put_bytes(self, path: str, data: bytes) -> None:
         self._files.put(_checked(path), data)
 
-    def get_bytes(self, path: str) -> bytes | None:
+    def get_bytes(self, path: str, most: int | None = None) -> bytes | None:
+        """Return the contents of a file; None if there is none. One of more than `most` bytes raises `Refused`."""
         try:
-            return self._files.get(_checked(path))
+            return self._files.get(_checked(path), most)
         except FileNotFoundError:
             return None
 
-    def _get_good(self, path: str, parse: Callable[[bytes], T]) -> T | None:
-        """Read a file, given a function that raises `ValueError` if it is damaged; then it is set aside."""
+    def _get_good(self, path: str, parse: Callable[[bytes], T], most: int | None = None) -> T | None:
+        """Read a file of at most so many bytes. It is set aside if `parse` raises `ValueError`: then it is damaged."""
         damage = None
         for _ in range(2):  # at first it may have been received incompletely, or replaced meanwhile
-            data = self.get_bytes(path)
+            data = self.get_bytes(path, most)
             if data is None:
                 return None
             try:
@@ -289,5 +306,7 @@ def _good_safetensors(data: bytes) -> bytes:
 def _checked(path: str) -> str:
     folder, *names = path.split("/")
     assert folder not in KEYS, f"{path}: rows are written with write"
-    assert not any(name.startswith(".") or not name for name in (folder, *names)), f"{path} is no path in a store"
+    # Parts of the path may be ids that stand in a store's records, which anybody can have written.
+    if any(name.startswith(".") or not name or "\0" in name or len(name) > _LONGEST for name in (folder, *names)):
+        raise DamagedFile(f"{shown(path)} is not a path in a store: check what its records and results are called")
     return path

@@ -21,6 +21,7 @@ from orch.store.files import Files, reaching
 from orch.store.footer_rows import find_lines, parse_lines
 from orch.store.part import Contents, DamagedPart, Footer, Part, columns_checksum, decode, decode_footer
 from orch.store.part_cache import PartCache
+from orch.store.part_checks import check_columns, check_values
 from orch.store.schema_union import conform, union
 
 _SMALL_BYTES = 1 << 20
@@ -144,7 +145,13 @@ class TableReader:
             except DamagedPart as damage:
                 return damage
 
-        loaded = self._parsed(self.in_parallel(load_one, parts), columns)
+        found = self.in_parallel(load_one, parts)
+        try:
+            loaded = list(self._parsed(found, columns))
+        except (ValueError, pa.ArrowException, DamagedPart):
+            # The lines of some part are not rows of this table: read the rows themselves.
+            known_columns = None
+            loaded = list(self._parsed(self.in_parallel(load_one, parts), columns))
         good: list[tuple[Part, Contents | None]] = []
         damaged = []
         for part, contents in zip(parts, loaded, strict=True):
@@ -174,7 +181,9 @@ class TableReader:
                 lines = find_lines(source, known_columns, checked)
                 if lines is not None:
                     return lines
-            return decode(source, columns, self.files.location, checked)
+            contents = decode(source, columns, self.files.location, checked)
+        self._check(contents.data, columns)
+        return contents
 
     def _compared(self, part: Part) -> tuple[Any, bool]:
         """Return the bytes of a part or the path of its file, and whether its checksum was compared.
@@ -191,6 +200,13 @@ class TableReader:
             self._checked.add(part.path)
         return source, True
 
+    def _check(self, data: pa.Table, columns: Sequence[str] | None) -> None:
+        """Raise `DamagedPart` for rows that are not of this table."""
+        try:
+            check_columns(self.table, self.schema, data, columns)
+        except ValueError as error:
+            raise DamagedPart(str(error)) from None
+
     def _parsed(
         self, loaded: Sequence[Contents | bytes | DamagedPart | None], columns: Sequence[str] | None
     ) -> Iterator[Contents | DamagedPart | None]:
@@ -199,6 +215,11 @@ class TableReader:
         known = [field.remove_metadata() for field in self.schema]
         schema = pa.schema([field for field in known if columns is None or field.name in columns])
         rows, place = parse_lines(lines, schema), 0
+        if lines:
+            check_values(rows)
+            self._check(rows, columns)
+        if rows.num_rows != sum(each.count(b"\n") + 1 for each in lines):
+            raise DamagedPart("its lines are not its rows")
         for each in loaded:
             if isinstance(each, bytes):
                 num_rows = each.count(b"\n") + 1

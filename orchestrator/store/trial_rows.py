@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from orch.core.errors import UnknownName
+from orch.core.reading import Refused, parse_json
 from orch.core.settings import to_dict
+from orch.core.shape import checked
 from orch.store.columns import PROVENANCE
 from orch.sweeps.result import Result
 from orch.sweeps.trial import TRAINER_REVISION
@@ -75,6 +77,14 @@ def trial_row(result: Result, provenance: Mapping[str, Any]) -> dict[str, Any]:
         **{name: value for name, value in provenance.items() if value is not None},
         "packages": _as_json(provenance.get("packages")),
     }
+
+
+def parse_packages(text: str | None) -> dict[str, str]:
+    """Return the versions of packages that a row of `trials` has as JSON; nothing if it has none that can be read."""
+    try:
+        return dict(checked(parse_json(text or "{}"), dict[str, str]))
+    except Refused:
+        return {}
 
 
 def curve_rows(result: Result, attempt_id: str) -> list[dict[str, Any]]:

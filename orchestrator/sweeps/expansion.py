@@ -9,7 +9,7 @@ from orch.sweeps.cell import Cell
 from orch.sweeps.protocols import Protocol
 from orch.sweeps.scales import Scale
 from orch.sweeps.selection import Results, Waiting
-from orch.sweeps.trial import Trial
+from orch.sweeps.trial import Trial, check_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ def expand(names: Iterable[str], scale: Scale, results: Results, catalogue: Cata
     if scale.protocol is not None:
         _check_protocol(resolved, scale, scale.protocol, catalogue)
     for name in resolved:
-        cells = [(name, cell) for cell in catalogue.sweeps[name].cells(scale, results)]
+        cells = _checked_cells(name, catalogue.sweeps[name].cells(scale, results))
         expansion.cells.extend(cells)
         for trial in (trial for _, cell in cells for trial in cell.trials):
             if isinstance(trial, Waiting):
@@ -54,6 +54,16 @@ def expand(names: Iterable[str], scale: Scale, results: Results, catalogue: Cata
             if name not in sweeps:
                 sweeps.append(name)
     return expansion
+
+
+def _checked_cells(name: str, cells: Iterable[Cell]) -> list[tuple[str, Cell]]:
+    """Return the cells of a sweep with its name, or raise an error as soon as they have too many trials."""
+    found, num_trials = [], 0
+    for cell in cells:
+        num_trials += len(cell.trials)
+        check_number(num_trials, f"the sweep {name} has")
+        found.append((name, cell))
+    return found
 
 
 def under_protocol(names: Iterable[str], scale: Scale, catalogue: Catalogue = BUILT_IN) -> list[str]:

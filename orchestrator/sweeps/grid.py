@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from orch.core.errors import InvalidSettings, OrchError, UnknownName, look_up_name
+from orch.core.reading import LARGEST_INTEGER
 from orch.core.settings import coerced, field_types, from_dict
 from orch.models import ModelConfig
 from orch.models.module_config import make_model
@@ -13,7 +14,7 @@ from orch.sweeps.cell import Cell
 from orch.sweeps.protocols import find_protocol
 from orch.sweeps.scales import PAPER, Scale
 from orch.sweeps.selection import Results
-from orch.sweeps.trial import Trial, with_matching_lengths
+from orch.sweeps.trial import Trial, check_number, with_matching_lengths
 from orch.tasks import Task
 
 Model = str | Mapping[str, Any] | ModelConfig | type[ModelConfig] | type[Any]
@@ -57,6 +58,8 @@ class Grid:
         self.settings = collect(_settings, settings, protocol)
         if problems:
             raise InvalidSettings(problems)
+        num_cells = len(self.models) * len(self.tasks)
+        check_number(num_cells * len(self.learning_rates or (0,)) * len(self.seeds or (0,)), "this grid has")
 
     @property
     def classes(self) -> list[type[Any]]:
@@ -178,7 +181,9 @@ def _seeds(given: Any) -> tuple[int, ...] | None:
     if given is None:
         return None
     if isinstance(given, int) and not isinstance(given, bool):
-        given = range(given)
+        given = range(min(given, LARGEST_INTEGER))
+    if isinstance(given, range):
+        check_number(len(given), "a cell of this grid has")
     listed = tuple(given) if isinstance(given, (Sequence, range)) and not isinstance(given, str) else ()
     if not listed or any(not isinstance(each, int) or isinstance(each, bool) or each < 0 for each in listed):
         raise InvalidSettings([f"seeds {given!r} are not seeds: give a number of them, or a list such as (0, 1, 2)"])

@@ -12,7 +12,7 @@ from orch.sweeps.cell import Cell
 from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
 from orch.sweeps.protocols import PROTOCOLS, SEPARATOR, Protocol, find_protocol, scale_under
 from orch.sweeps.selection import NOT_KNOWN, Waiting
-from orch.sweeps.trial import Trial
+from orch.sweeps.trial import Trial, check_number
 from orch.tasks import Task
 
 
@@ -96,6 +96,7 @@ class Scale:
         if learning_rates is None:
             learning_rates = model.own_learning_rates.get(self.size, self.learning_rates)
         chosen = self.sparing() if model.slow else self
+        check_number(len(learning_rates) * len(chosen.seeds), "a cell has")
         trials = [
             self.trial(task, model, learning_rate=rate, seed=seed, **settings)
             for rate in learning_rates

@@ -8,10 +8,21 @@ import math
 import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Any, TypedDict, TypeVar, cast
 
-from orch.core.errors import InvalidSettings, UnknownName, look_up_name
-from orch.core.settings import canonical, canonical_json, field_types, from_dict, number_json, setting, to_dict
+from orch.core.errors import DamagedFile, InvalidSettings, UnknownName, look_up_name
+from orch.core.reading import Refused, parse_json
+from orch.core.settings import (
+    canonical,
+    canonical_json,
+    field_types,
+    from_dict,
+    number_json,
+    setting,
+    to_dict,
+    type_problems,
+)
+from orch.core.shape import checked
 from orch.models import ModelConfig, Vocabulary
 from orch.models.kernel import PLAIN
 from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
@@ -25,6 +36,8 @@ TRAINER_REVISION = 1
 
 _VARYING = {"data_seed": int, "init_seed": int, "learning_rate": float}
 """The settings in which the trials of a cell differ, in alphabetical order, with their types."""
+MOST_TRIALS = 1_000_000
+"""Most trials of a sweep. More would take the memory of the machine before the first of them is planned."""
 _POSITIVE = ("batch_size", "steps", "min_inputs", "eval_every", "validation_samples", "test_length", "test_samples")
 
 
@@ -199,6 +212,8 @@ class Trial(_Remembered):
 
     def problems(self) -> list[str]:
         """Return everything that keeps this trial from running, each as a sentence that names the remedy."""
+        if found := [*type_problems(self.task), *type_problems(self.model), *type_problems(self)]:
+            return found  # the rest counts on numbers being numbers
         found = self.task.problems() + self.model.problems()
         for name in _POSITIVE:
             if getattr(self, name) < 1:
@@ -237,6 +252,36 @@ class Trial(_Remembered):
                 raise InvalidSettings(problems)
             self.common.is_sound = True
         return self
+
+
+def check_number(num_trials: int, subject: str) -> None:
+    """Raise an error that says how many trials there would be, before they are made, if they are too many."""
+    if num_trials > MOST_TRIALS:
+        most = f"at most {MOST_TRIALS:,} can be planned"
+        raise InvalidSettings([f"{subject} {num_trials:,} trials, and {most}: use fewer seeds, rates, models or tasks"])
+
+
+class TrialConfig(TypedDict):
+    """The settings of a trial as the column `config` has them: those of `Trial`, and its task and model by name."""
+
+    task: "NamedPart"
+    model: "NamedPart"
+
+
+class NamedPart(TypedDict):
+    """The name of a task or a model, beside its settings."""
+
+    name: str
+
+
+def parse_config(text: str | None) -> dict[str, Any]:
+    """Return the settings that a row of `trials` has as JSON, or raise an error if they are no settings of a trial."""
+    try:
+        found: dict[str, Any] = checked(parse_json(text or ""), TrialConfig)
+    except Refused as reason:
+        remedy = 'find it with orch query "SELECT trial_id, config FROM trials", and withdraw it with orch discard'
+        raise DamagedFile(f"a finished trial has no readable settings ({reason}): {remedy}") from None
+    return found
 
 
 @dataclass(slots=True)

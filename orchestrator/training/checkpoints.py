@@ -16,15 +16,19 @@ from torch import Tensor
 
 from orch.core.atomic_write import write_atomically
 from orch.core.errors import DamagedFile
+from orch.core.reading import read_bytes
 from orch.core.safetensors_header import NO_CHECKSUM, is_checked, orch_header, with_checksum
+from orch.core.shape import problems
 from orch.models.kernel import PLAIN
 from orch.models.network import Network
 from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
 from orch.sweeps.result import CurvePoint, Result
-from orch.sweeps.trial import Trial
+from orch.sweeps.trial import Trial, TrialConfig
 from orch.training.safetensors_pieces import safetensors_pieces
 from orch.training.snapshot import Snapshot
 
+MOST_BYTES = 1 << 36
+"""Largest file of weights or of an unfinished trial that is read."""
 _STATES = ("parameters", "first", "second")
 """The fields of a `Snapshot` that consist of tensors."""
 
@@ -61,7 +65,10 @@ def parse_model(data: bytes, name: str, definitions: Definitions = BUILT_IN_DEFI
     """Return the network and the trial that `model_bytes` encoded. Errors about the bytes call them `name`."""
     tensors, header = _decode(data, name, needs=("trial", "result"))
     trial = Trial.from_dict(header["trial"], definitions)
-    network = trial.model.network()(trial.model, trial.vocabulary, [tensors])
+    try:
+        network = trial.model.network()(trial.model, trial.vocabulary, [tensors])
+    except (ValueError, KeyError, TypeError, RuntimeError) as error:
+        raise DamagedFile(f"{name} is damaged ({error}): delete it and train again") from error
     return network.eval(), trial
 
 
@@ -101,7 +108,7 @@ def parse_snapshot(data: bytes, name: str, definitions: Definitions = BUILT_IN_D
             losses=header.get("losses", []),  # absent in checkpoints from before they were kept
             **states,
         )
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DamagedFile(f"{name} is damaged ({error}): delete it and train again") from error
 
 
@@ -120,13 +127,15 @@ def _decode(data: bytes, name: str, needs: tuple[str, str]) -> tuple[dict[str, T
         ) from error
     if any(key not in header for key in needs):
         raise DamagedFile(f"{name} contains no {needs[-1]} saved by orch: check the name")
+    if wrong := next(problems(header["trial"], TrialConfig, "trial"), None):
+        raise DamagedFile(f"{name} is damaged ({wrong}): delete it and train again")
     return tensors, header
 
 
 def _read(path: str | Path) -> bytes:
     try:
-        return Path(path).read_bytes()
+        return read_bytes(path, MOST_BYTES)
     except FileNotFoundError:
         raise DamagedFile(f"there is no file {path}: check the name, or train and save it first") from None
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise DamagedFile(f"{path} cannot be read ({error}): check the name") from error

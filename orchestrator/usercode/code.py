@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from orch.core.errors import InvalidCode, InvalidSettings
+from orch.core.errors import DamagedFile, InvalidCode, InvalidSettings
+from orch.core.reading import read_text
 from orch.tasks.notation.automaton_file import SUFFIXES as TABLE_SUFFIXES
 from orch.tasks.notation.automaton_file import read_file
 
@@ -65,6 +66,8 @@ class UserCode:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "UserCode":
         kept = tuple((kind, name, revision) for kind, name, revision in values.get("kept", ()))
+        if not values["files"]:
+            raise DamagedFile("recorded code without files cannot be run: restore it, or run orch sweep with its file")
         return cls(tuple((name, text) for name, text in values["files"]), kept)
 
     def to_dict(self) -> dict[str, Any]:
@@ -92,13 +95,13 @@ class UserCode:
 
 def _text(path: Path, importer: str) -> str:
     try:
-        return path.read_text(encoding="utf-8-sig")
+        return read_text(path)
     except FileNotFoundError:
         where = (
             f"{importer} imports {path.name}, which is not in its folder" if importer else f"there is no file {path}"
         )
         raise InvalidCode([f"{where}: check the name and the folder"]) from None
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise InvalidCode([f"{path} cannot be read as text ({error}): check the file"]) from None
 
 

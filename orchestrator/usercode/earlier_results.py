@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from orch.core.counted import counted
 from orch.core.errors import InvalidCode, InvalidSettings
+from orch.core.records import CodeRecord, SweepRecord
 from orch.sweeps.catalogue import Catalogue
 from orch.sweeps.expansion import expand
 from orch.sweeps.scales import SCALES, find_scale, is_scale
@@ -43,7 +44,7 @@ def asked_trials(names: Iterable[str], catalogue: Catalogue, store: "Store") -> 
     if not store.exists():
         return []
     results = Results.of_table(store.read("trials", list(COLUMNS)))
-    recorded = sorted({str(values["scale"]) for values in store.list_json("sweeps").values()})
+    recorded = sorted({str(values["scale"]) for values in store.list_json("sweeps", SweepRecord).values()})
     for scale in map(find_scale, dict.fromkeys([*SCALES, *filter(is_scale, recorded)])):
         with contextlib.suppress(InvalidCode, InvalidSettings):  # a file may be made for some scales only
             found |= {each.id: each.trial for each in expand(names, scale, results, catalogue).trials.values()}
@@ -87,7 +88,7 @@ Versions = Mapping[KeptRevision, list[UserCode]]
 def earlier_versions(store: "Store") -> Versions:
     """Return the codes in a store by the revisions that they define."""
     found: dict[KeptRevision, list[UserCode]] = defaultdict(list)
-    for values in store.list_json(FOLDER).values():
+    for values in store.list_json(FOLDER, CodeRecord).values():
         code = UserCode.from_dict(values)
         for kind in ("model", "task"):
             for name, revision in values[f"{kind}s"].items():

@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from orch.core.records import KeptRecord
 from orch.usercode.code import KeptRevision, UserCode
 from orch.usercode.loading import load
 from orch.usercode.stored_code import put_code
@@ -22,7 +23,7 @@ FOLDER = "kept"
 
 def with_kept(store: "Store", code: UserCode) -> UserCode:
     """Return a code whose models and tasks have the revisions that were decided for them in this store."""
-    decisions = sorted(store.list_json(FOLDER).values(), key=lambda values: str(values["at"]))
+    decisions = sorted(store.list_json(FOLDER, KeptRecord).values(), key=lambda values: str(values["at"]))
     if not decisions:
         return code
     decided = {(each["kind"], each["name"], each["revision"]): each["counts_as"] for each in decisions}

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from orch.core.errors import OrchError, UnknownName
+from orch.core.records import SweepRecord
 from orch.sweeps.catalogue import BUILT_IN, Catalogue
 from orch.sweeps.protocols import SEPARATOR, options_of
 from orch.sweeps.registry import ALL
@@ -70,7 +71,9 @@ class _Recorded:
 
 def recordings(store: "Store") -> list[Mapping[str, Any]]:
     """Return the record of every request for sweeps that was made on a store, the newest first. No code is run."""
-    return sorted(store.list_json(FOLDER).values(), key=lambda values: str(values.get("at", "")), reverse=True)
+    return sorted(
+        store.list_json(FOLDER, SweepRecord).values(), key=lambda values: str(values.get("at", "")), reverse=True
+    )
 
 
 def own_names(values: Mapping[str, Any]) -> list[str]:

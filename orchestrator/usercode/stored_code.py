@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from orch.core.errors import OrchError
+from orch.core.records import CodeRecord
 from orch.usercode.code import UserCode
 from orch.usercode.loading import load
 
@@ -34,7 +35,7 @@ def get_code(store: "Store", digests: Iterable[str], sweep: str) -> tuple[UserCo
     """Return the code of these digests. `sweep` is its name, for the error if the code is missing."""
     found = []
     for digest in digests:
-        values = store.get_json(f"{FOLDER}/{digest}.json")
+        values = store.get_json(f"{FOLDER}/{digest}.json", CodeRecord)
         if values is None:
             raise OrchError(
                 f"the code of {sweep} is no longer in the store at {store.location}: run orch sweep with its file again"
@@ -50,7 +51,7 @@ def code_of_trial(store: "Store", trial_id: str) -> tuple[UserCode, ...]:
     if row is None:
         return ()
     defines: dict[UserCode, set[str]] = {}
-    for values in store.list_json(FOLDER).values():
+    for values in store.list_json(FOLDER, CodeRecord).values():
         kinds = {kind for kind in ("model", "task") if values[f"{kind}s"].get(row[kind]) == row[f"{kind}_revision"]}
         defines[UserCode.from_dict(values)] = kinds
     chosen: dict[UserCode, set[str]] = {}

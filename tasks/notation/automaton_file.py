@@ -3,12 +3,12 @@
 import csv
 import difflib
 import io
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from orch.core.errors import InvalidSettings, UnknownName
+from orch.core.reading import Refused, parse_json, read_text
 from orch.tasks.notation.moore_machine import NamedMachine, canonical_machine, check_size
 
 SUFFIXES = (".csv", ".json")
@@ -28,7 +28,7 @@ def read_file(path: Path) -> str:
             raise InvalidSettings([f"there is no file {path}: check the name and the folder"])
         if path.stat().st_size > MOST_BYTES:
             raise InvalidSettings([f"{path} has {path.stat().st_size:,} bytes: use a table of at most {MOST_BYTES:,}"])
-        return path.read_text(encoding="utf-8-sig")
+        return read_text(path, MOST_BYTES)
     except (OSError, ValueError) as error:
         raise InvalidSettings([f"{path} cannot be read as text ({error}): check the file"]) from None
 
@@ -153,9 +153,9 @@ def _from_json(text: str, called: str) -> NamedMachine:
     Optional are `initial`, names in `states` and `symbols`, and `output` (of each state) or `accepting` (some states).
     """
     try:
-        given = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InvalidSettings([f"{called} is not valid JSON ({error}): fix the file"]) from None
+        given = parse_json(text)
+    except Refused as error:
+        raise InvalidSettings([f"{called} cannot be used ({error}): fix the file"]) from None
     if not isinstance(given, dict) or not isinstance(given.get("next"), (dict, list)) or not given["next"]:
         raise InvalidSettings([f'{called} has no table: write it like {{"next": [[0, 1], [1, 0]]}}'])
     if unknown := [str(UnknownName("key", key, _KEYS)) for key in given if key not in _KEYS]:

@@ -69,7 +69,7 @@ def test_the_examples_in_the_docstrings_run():
 def test_an_attempt_is_written_without_the_credentials_its_error_quotes(tmp_path):
     store = Store.open(tmp_path)
     error = f"cannot open s3://key:{SECRET}@bucket"
-    row = {"attempt_id": "a", "event": "end", "outcome": "failed", "at": START}
+    row = {"attempt_id": "a", "trial_id": "t", "event": "end", "outcome": "failed", "at": START}
     store.write("attempts", [row | {"error_message": error, "traceback": error, "error_signature": error}])
     [written] = store.read("attempts").to_pylist()
     for name in ("error_message", "traceback", "error_signature"):

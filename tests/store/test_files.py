@@ -1,5 +1,6 @@
 import pytest
 
+from orch.core.errors import DamagedFile
 from orch.store import Store, StoreWarning
 from tests.store.example import saved
 
@@ -28,7 +29,7 @@ def test_json_files_are_listed_by_name_without_damaged_ones(tmp_path):
     with pytest.warns(StoreWarning, match=r"drivers/broken.json .* was moved to damaged/drivers/broken.json"):
         assert store.list_json("drivers") == {"one": {"beat": 1}, "two": [2]}
     assert store.get_json("drivers/one.json") == {"beat": 1}
-    assert store.get_json("drivers/broken.json") is None
+    store.delete("drivers/broken.json")
     assert store.get_json("drivers/none.json") is None
     store.delete("drivers/one.json")
     assert store.list_json("drivers") == {"two": [2]}
@@ -42,7 +43,12 @@ def test_logs_are_listed_and_read(tmp_path):
     assert store.get_bytes("logs/b/worker.txt") == b"hello"
 
 
-@pytest.mark.parametrize("path", ["trials/0/x.parquet", "../outside", "/etc/passwd", "logs/.hidden", "logs//x"])
-def test_a_path_outside_the_store_or_inside_a_table_is_refused(tmp_path, path):
-    with pytest.raises(AssertionError):
+@pytest.mark.parametrize("path", ["../outside", "/etc/passwd", "logs/.hidden", "logs//x", "logs/a\0b", "x" * 250])
+def test_a_path_outside_the_store_is_refused(tmp_path, path):
+    with pytest.raises(DamagedFile, match="is not a path in a store"):
         Store.open(tmp_path).put_bytes(path, b"")
+
+
+def test_rows_of_a_table_are_not_written_as_files(tmp_path):
+    with pytest.raises(AssertionError):
+        Store.open(tmp_path).put_bytes("trials/0/x.parquet", b"")

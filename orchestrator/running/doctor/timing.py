@@ -3,11 +3,11 @@
 import functools
 import statistics
 import time
-from typing import Any
 
 import torch
 
 from orch.core.counted import counted
+from orch.core.records import RatesRecord
 from orch.models.kernel import is_compiled
 from orch.models.network import PerTrial
 from orch.models.stacking import NUM_TRIED, Calls
@@ -74,8 +74,10 @@ class Timing:
         place = provenance.machine(self._device, torch.get_num_threads())
         store = Store.open(self._store_uri)
         path = f"rates/{''.join(letter if letter.isalnum() else '-' for letter in place['device'].lower())}.json"
-        known: dict[str, Any] = store.get_json(path) or {}
-        ratios, packs = known.get("ratios", {}) | self._ratios, known.get("packs", {}) | self._packs
+        known = store.get_json(path, RatesRecord)
+        ratios, packs = self._ratios, self._packs
+        if known is not None:
+            ratios, packs = known["ratios"] | ratios, known.get("packs", {}) | packs
         found = {"device": place["device"], "host": place["host"], "memory": device_memory(self._device)}
         store.put_json(path, found | {"ratios": ratios, "packs": packs})
         return f"the times of {counted(len(self._packs), 'model')} are in {path} of the store, for orch plan"
