@@ -103,12 +103,12 @@ def init(
         bucket=bucket,
         image=image,
     )
-    changes = init_cluster(wanted, click.echo, dry_run)
+    changes = init_cluster(wanted, echo, dry_run)
     if dry_run:
-        click.echo(f"nothing was changed: {counted(len(changes), 'change')} would be made")
+        echo(f"nothing was changed: {counted(len(changes), 'change')} would be made")
         return
     _check(output)
-    click.echo(f"next: ray up {output}, then orch sweep all --on {output}")
+    echo(f"next: ray up {output}, then orch sweep all --on {output}")
 
 
 @cluster.command()
@@ -126,13 +126,13 @@ def destroy(file: Path, results: bool, yes: bool, dry_run: bool) -> None:
     """
     from orch.cluster.amazon.cluster import destroy_cluster
 
-    changes = destroy_cluster(file, results, click.echo, dry_run=True)
+    changes = destroy_cluster(file, results, echo, dry_run=True)
     if dry_run or not changes:
-        click.echo("nothing was changed" if changes else "nothing is left to remove")
+        echo("nothing was changed" if changes else "nothing is left to remove")
         return
     if not yes and not click.confirm(f"Remove {'it' if len(changes) == 1 else f'these {len(changes)}'}?"):
         raise OrchError("nothing was removed: answer yes, or add --yes")
-    destroy_cluster(file, results, click.echo)
+    destroy_cluster(file, results, echo)
 
 
 def _check(file: Path) -> None:

@@ -7,6 +7,7 @@ import click
 
 from orch.cli._on import given_options, given_store, say
 from orch.cli._options import sweep_scale_options, where_option, writable_store_option
+from orch.cli._output import echo
 from orch.cli._run import check_options, sweep_options
 from orch.cli._sweeps import say_note, sweeps_argument
 from orch.core.counted import counted
@@ -88,7 +89,7 @@ def slurm(
         raise OrchError(f"no trial matches {request.description}: change --where; orch plan shows all trials")
     left = sum(planned.left for planned in plan.trials)
     if not left:
-        click.echo("nothing can start yet" if plan.num_waiting else "nothing to do: every trial has its result")
+        echo("nothing can start yet" if plan.num_waiting else "nothing to do: every trial has its result")
         return
     array = replace(array, tasks=min(tasks, left))
     words = ["sweep", *request.sweeps, *options_of(request.scale), *given_options(context, NOT_OF_SWEEP)]
@@ -96,11 +97,11 @@ def slurm(
         words += ["--store", place]  # else it stays in the environment, which the tasks inherit
     script = array_script(array, words)
     if dry_run:
-        click.echo(script, nl=False)
+        echo(script, nl=False)
         return
     opened.verify()
     record(opened, request, packed(plan, given["pack"]))  # tasks find a sweep of the user's own by its name
     job = submit(script)
     to_do = f"{counted(left, 'trial')} to do on {counted(array.tasks, 'task')}"
-    click.echo(f"submitted array {job}: {to_do}; store {opened.location}")
-    click.echo(f"orch status shows the trials, squeue the tasks, and scancel {job} ends them")
+    echo(f"submitted array {job}: {to_do}; store {opened.location}")
+    echo(f"orch status shows the trials, squeue the tasks, and scancel {job} ends them")

@@ -132,7 +132,7 @@ def train(
         sys.exit(exit_code())
     result = training.results[0]
     for change in changes.find():
-        click.echo(f"warning: your code {change}", err=True)
+        echo(f"warning: your code {change}", err=True)
     if save is not None:
         save_model(save, result)
     if checkpoint is not None:

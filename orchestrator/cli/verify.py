@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from orch.cli._options import json_option, store_option
+from orch.cli._output import echo, echo_data
 from orch.core.counted import counted
 from orch.core.printable import printable
 
@@ -35,7 +36,7 @@ def verify(store: str, as_json: bool) -> None:
     examined = list(opened.examine())
     bad = [file for file in examined if file.condition in (Condition.DAMAGED, Condition.MISSING)]
     if as_json:
-        click.echo(json.dumps([dataclasses.asdict(file) for file in examined], indent=2))
+        echo_data(json.dumps([dataclasses.asdict(file) for file in examined], indent=2))
     else:
         _print(examined, bad, opened.location)
     if bad:
@@ -58,10 +59,10 @@ def _print(examined: "list[ExaminedFile]", bad: "list[ExaminedFile]", location: 
         )
     print_rows(rows, title=location)
     for file in bad:
-        click.echo(printable(f"{file.path} is {file.condition} ({file.problem})"), err=True)
+        echo(printable(f"{file.path} is {file.condition} ({file.problem})"), err=True)
     num_damaged = sum(file.condition is Condition.DAMAGED for file in bad)
     if num_damaged:
         what = f"{counted(num_damaged, 'file')} damaged"
-        click.echo(f"{what}: what reads them sets them aside, and orch resume trains again what is missing", err=True)
+        echo(f"{what}: what reads them sets them aside, and orch resume trains again what is missing", err=True)
     if len(bad) > num_damaged:
-        click.echo(f"{counted(len(bad) - num_damaged, 'file')} missing: get an undamaged copy", err=True)
+        echo(f"{counted(len(bad) - num_damaged, 'file')} missing: get an undamaged copy", err=True)
