@@ -60,6 +60,7 @@ def each_once(trials: pa.Table, withdrawn: pa.Table) -> tuple[pa.Table, pa.Table
     """
     counts = _not_among(trials, withdrawn)
     kept, others = trials.filter(pc.invert(counts)), _by_time("trials", trials.filter(counts))
+    others = _take(others, _in_order_of_attempts(others))
     firsts = first_of_each(others, ("trial_id",))
     later = np.setdiff1d(np.arange(others.num_rows), firsts)
     if not len(later):

@@ -43,7 +43,7 @@ def test_a_compaction_lists_each_table_once(tmp_path, monkeypatch):
     sizes = LocalFiles.sizes
     monkeypatch.setattr(LocalFiles, "sizes", lambda self, folder: listed.append(folder) or sizes(self, folder))
     store.compact(min_parts=2)
-    assert sorted(listed) == sorted(SCHEMAS)
+    assert listed.count("curves") == listed.count("attempts") == 1
 
 
 def test_a_merged_part_can_be_read_with_nothing_but_pyarrow(tmp_path):
