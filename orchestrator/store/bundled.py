@@ -41,8 +41,8 @@ class BundledFiles(LocalFiles):
             raise DamagedFile(f"{MARK} of the bundled results is damaged ({error}): install orch again") from None
         return listed
 
-    def get(self, path: str) -> bytes:
-        data = super().get(path)
+    def get(self, path: str, most: int | None = None) -> bytes:
+        data = super().get(path, most)
         expected = None if path == MARK else self.listed.get(path)
         if expected is not None and checksum([data]) != expected:
             raise DamagedFile(f"{path} of the bundled results is damaged (its checksum is wrong): install orch again")

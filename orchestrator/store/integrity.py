@@ -77,7 +77,7 @@ def _condition(files: Files, file: Part, data: bytes) -> Condition:
         return Condition.CHECKED
     checked = False
     if file.path.endswith(".parquet"):
-        decode(data, None, files.location, checked=False)
+        decode(data, None, files.location, compared=False)
     elif file.path.endswith(".safetensors"):
         checked = is_checked(data)
     elif file.path.endswith(".json"):
