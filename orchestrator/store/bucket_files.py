@@ -4,7 +4,7 @@ import functools
 from typing import Any
 
 from orch.core.errors import StoreUnreachable
-from orch.store.crash_points import crash_point
+from orch.store.crash_points import crash_point, kind_of
 from orch.store.credentials import redact
 from orch.store.files import Data, reaching
 
@@ -43,7 +43,8 @@ class RemoteFiles:
 
         return fs.FileSystem.from_uri(self._uri)[0]
 
-    def put(self, path: str, data: Data, kind: str = "file") -> None:
+    def put(self, path: str, data: Data) -> None:
+        kind = kind_of(path)
         crash_point(f"{kind}-written")
         pieces = [data] if isinstance(data, bytes) else data
         is_large = sum(memoryview(piece).nbytes for piece in pieces) > LARGE_BYTES
@@ -51,6 +52,7 @@ class RemoteFiles:
             try:
                 files = self._fs_for_large_files if is_large else self._fs
                 with files.open_output_stream(self._full(path)) as stream:
+                    crash_point(f"{kind}-created")
                     for piece in pieces:
                         stream.write(piece)
             except FileNotFoundError as error:
@@ -68,10 +70,12 @@ class RemoteFiles:
                 self._fs.delete_file(self._full(path))
             except FileNotFoundError:
                 return
+        crash_point(f"{kind_of(path)}-deleted")
 
     def move(self, path: str, target: str) -> None:
         with reaching(self.location, "write to"):
             self._fs.move(self._full(path), self._full(target))
+        crash_point("part-set-aside")
 
     def sizes(self, folder: str) -> dict[str, int]:
         """Return the sizes. Object stores list by name, which is the order that `Files.sizes` asks for."""

@@ -89,7 +89,7 @@ def _merge(reader: TableReader, parts: list[Part], level: int) -> CompactionRepo
         merged = unique(reader.table, conform(reader.table, reader.schema, data, None))
         replaced = [part.path for part in group]
         data = encode(reader.table, reader.schema, merged, replaced)
-        reader.files.put(new_path(reader.table, level), data, kind="part")
+        reader.files.put(new_path(reader.table, level), data)
         crash_point("compacted-written")
         _delete(reader, group)
         report += CompactionReport(merged=len(group), written=1)
@@ -127,6 +127,5 @@ def _worth_merging(group: list[Part], tables: list[pa.Table]) -> Iterator[tuple[
 def _delete(reader: TableReader, parts: list[Part]) -> None:
     def delete(part: Part) -> None:
         reader.files.delete(part.path)
-        crash_point("compacting-deleting")
 
     reader.in_parallel(delete, parts)

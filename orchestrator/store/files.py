@@ -24,11 +24,8 @@ class Files(Protocol):
     location: str
     """The store's location without credentials, for messages."""
 
-    def put(self, path: str, data: Data, kind: str = "file") -> None:
-        """Create or replace a file atomically and durably.
-
-        The crash points `<kind>-written` and `<kind>-renamed` are just before and after it becomes visible.
-        """
+    def put(self, path: str, data: Data) -> None:
+        """Create or replace a file atomically and durably."""
 
     def get(self, path: str) -> bytes: ...
 

@@ -3,10 +3,11 @@
 import contextlib
 import os
 import time
+from functools import partial
 from pathlib import Path
 
 from orch.core.atomic_write import make_folder_durably, write_atomically
-from orch.store.crash_points import crash_point
+from orch.store.crash_points import crash_point, kind_of
 from orch.store.files import Data, reaching
 
 ABANDONED_SECONDS = 3600
@@ -20,15 +21,12 @@ class LocalFiles:
         self.location = location
         self._root = Path(root).expanduser().absolute()
 
-    def put(self, path: str, data: Data, kind: str = "file") -> None:
+    def put(self, path: str, data: Data) -> None:
         with reaching(self.location, "write to"):
             try:
-                write_atomically(
-                    self._root / path, data, durable=True, before_rename=lambda: crash_point(f"{kind}-written")
-                )
+                write_atomically(self._root / path, data, durable=True, passing=partial(_crash_point_of, path))
             except FileNotFoundError as error:
                 raise OSError("its folder is being deleted") from error
-        crash_point(f"{kind}-renamed")
 
     def get(self, path: str) -> bytes:
         with reaching(self.location, "read"):
@@ -37,11 +35,13 @@ class LocalFiles:
     def delete(self, path: str) -> None:
         with reaching(self.location, "delete from"):
             (self._root / path).unlink(missing_ok=True)
+        crash_point(f"{kind_of(path)}-deleted")
 
     def move(self, path: str, target: str) -> None:
         with reaching(self.location, "write to"):
-            make_folder_durably((self._root / target).parent)
+            make_folder_durably((self._root / target).parent, partial(_crash_point_of, path))
             os.replace(self._root / path, self._root / target)
+        crash_point("part-set-aside")
 
     def sizes(self, folder: str) -> dict[str, int]:
         found: dict[str, int] = {}
@@ -95,3 +95,9 @@ class LocalFiles:
                     with contextlib.suppress(FileNotFoundError):
                         if name.startswith(".") and file.stat().st_mtime < long_ago:
                             file.unlink()
+                            crash_point("abandoned-deleted")
+
+
+def _crash_point_of(path: str, step: str) -> None:
+    """Pass the crash point of a step of writing a file."""
+    crash_point("folder-created" if step == "folder created" else f"{kind_of(path)}-{step}")

@@ -25,7 +25,7 @@ class ReadOnlyFiles:
     def local_path(self, path: str) -> str | None:
         return self._files.local_path(path)
 
-    def put(self, path: str, data: Data, kind: str = "file") -> None:
+    def put(self, path: str, data: Data) -> None:
         self._refuse()
 
     def delete(self, path: str) -> None:

@@ -108,13 +108,13 @@ class Store:
         schema = self._reader(table).schema
         if rows:
             rows = [checked_row(row) for row in rows] if table == "attempts" else rows
-            self._files.put(new_path(table, 0), encode(table, schema, to_table(table, schema, rows)), kind="part")
+            self._files.put(new_path(table, 0), encode(table, schema, to_table(table, schema, rows)))
 
     def append(self, table: str, data: pa.Table) -> None:
         """Append rows of another store as one part; they may have settings of a user whose code is missing here."""
         schema = self._reader(table).schema
         if data.num_rows:
-            self._files.put(new_path(table, 0), encode(table, schema, data), kind="part")
+            self._files.put(new_path(table, 0), encode(table, schema, data))
 
     def write_trial(self, row: Mapping[str, Any], curves: Sequence[Mapping[str, Any]]) -> None:
         """Write a finished trial. Its curves are written first, so that every trial in the store has its curves."""
@@ -180,7 +180,7 @@ class Store:
 
     def put_checkpoint(self, trial_id: str, data: Data) -> None:
         """Write the checkpoint of a trial. It replaces the old one atomically."""
-        self._files.put(_checked(f"checkpoints/{trial_id}.safetensors"), data, kind="checkpoint")
+        self._files.put(_checked(f"checkpoints/{trial_id}.safetensors"), data)
 
     def get_checkpoint(self, trial_id: str) -> bytes | None:
         return self.get_bytes(f"checkpoints/{trial_id}.safetensors")
