@@ -19,8 +19,8 @@ def write_atomically(
     """Create or replace a file: write a hidden file in its folder, then rename that file.
 
     The hidden file is named `.<name>.<random>`, and removed if anything fails. With `durable`, missing folders are
-    created, and when this returns the file would survive a power cut. `passing` is called with the name of each step that
-    was made: created, written, renamed and, with `durable`, synced.
+    created, and when this returns the file would survive a power cut. `passing` is called with the
+    name of each step that was made: created, written, renamed and, with `durable`, synced.
     A device or a pipe, such as /dev/null, is written to and never replaced.
     """
     if path.exists() and not path.is_file() and not path.is_dir():

@@ -114,7 +114,7 @@ class RemoteFiles:
     def local_path(self, path: str) -> str | None:
         return None
 
-    def sweep(self, folder: str) -> None:
+    def sweep(self) -> None:
         """Do nothing: an upload that was cut short never becomes visible."""
 
 

@@ -48,7 +48,6 @@ class CompactionReport:
 
 def compact(reader: TableReader, min_parts: int) -> CompactionReport:
     """Merge the parts of a table level by level, so that merged parts can be merged again at once."""
-    reader.files.sweep(reader.table)
     report = CompactionReport(leftovers=_delete_leftovers(reader))
     for level in range(LEVELS - 1):
         parts = [part for part in reader.parts() if part.level == level and not _is_large(part, reader)]

@@ -47,8 +47,8 @@ class Files(Protocol):
     def local_path(self, path: str) -> str | None:
         """Return the path at which programs on this machine can open the file; None if they cannot."""
 
-    def sweep(self, folder: str) -> None:
-        """Remove temporary files that dead writers left in `folder`."""
+    def sweep(self) -> None:
+        """Remove the temporary files that dead writers left."""
 
 
 def open_files(location: str) -> Files:

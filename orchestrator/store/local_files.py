@@ -86,10 +86,10 @@ class LocalFiles:
     def local_path(self, path: str) -> str | None:
         return str(self._root / path)
 
-    def sweep(self, folder: str) -> None:
+    def sweep(self) -> None:
         long_ago = time.time() - ABANDONED_SECONDS
         with reaching(self.location, "delete from"):
-            for place, _, names in os.walk(self._root / folder):
+            for place, _, names in os.walk(self._root):
                 for name in names:
                     file = Path(place, name)
                     with contextlib.suppress(FileNotFoundError):

@@ -34,7 +34,7 @@ class ReadOnlyFiles:
     def move(self, path: str, target: str) -> None:
         self._refuse()
 
-    def sweep(self, folder: str) -> None:
+    def sweep(self) -> None:
         self._refuse()
 
     def _refuse(self) -> NoReturn:

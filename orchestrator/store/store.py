@@ -167,9 +167,9 @@ class Store:
     def compact(self, table: str | None = None, min_parts: int = 16) -> CompactionReport:
         """Merge small parts into large ones wherever at least `min_parts` are of one level.
 
-        Checkpoints that writers left half written when they died are removed.
+        Files that writers left half written when they died are removed.
         """
-        self._files.sweep("checkpoints")
+        self._files.sweep()
         readers = self._readers.values() if table is None else [self._reader(table)]
         return sum((compact(reader, min_parts) for reader in readers), CompactionReport())
 

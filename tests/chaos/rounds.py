@@ -1,0 +1,129 @@
+"""Which rounds are run: every seed stands for one, and ten in a row cover real runs and plain ones."""
+
+import contextlib
+import os
+import time
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.chaos import harness, invariants
+from tests.chaos.faults import FAULTS, Fault
+from tests.chaos.harness import Round
+from tests.chaos.places import Bucket, Place, s3_server
+from tests.chaos.plain import Orders
+from tests.chaos.processes import Hung, Meter, Plain
+from tests.chaos.proxy import Proxy
+
+PLACES = ("disk", "s3", "hosts")
+RAY_OF_TEN = 3
+"""Rounds in ten that disturb real runs on Ray."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The fault and the place of a round."""
+
+    seed: int
+    fault: Fault
+    place: str
+
+    @property
+    def replay(self) -> str:
+        """The command that runs this round again."""
+        words = f"python -m tests.chaos --seed {self.seed} --rounds 1"
+        return f"{words} --fault {self.fault.name} --on {self.place}"
+
+
+def choose(seed: int, fault: str | None = None, place: str | None = None) -> Choice:
+    """Choose the round of a seed. Consecutive seeds go through all faults and places in turn."""
+    if fault is not None:
+        chosen = FAULTS[fault]
+        places = [place] if place else [name for name in chosen.on if name != "hosts"] or list(chosen.on)
+        return Choice(seed, chosen, places[seed % len(places)])
+    tens, unit = divmod(seed, 10)
+    ray = unit < RAY_OF_TEN
+    turn = tens * RAY_OF_TEN + unit if ray else tens * (10 - RAY_OF_TEN) + unit - RAY_OF_TEN
+    pairs = [
+        (each, name)
+        for each in FAULTS.values()
+        for name in each.on
+        if (each.ray == ray or place == "hosts") and not each.missing and (name == place if place else name != "hosts")
+    ]
+    if not pairs:
+        pairs = [(each, name) for each in FAULTS.values() for name in each.on if name == place and not each.missing]
+    # A prime step, so that neighbours are unlike each other and all have their turn.
+    return Choice(seed, *pairs[turn * 7 % len(pairs) if len(pairs) % 7 else turn % len(pairs)])
+
+
+@dataclass
+class Outcome:
+    choice: Choice
+    problems: list[str]
+    seconds: float
+    cpu_seconds: float
+    folder: Path
+
+
+class Series:
+    """Runs rounds one after the other. What all of them need is made once: the expected results, an S3 server."""
+
+    def __init__(self) -> None:
+        self._stack = contextlib.ExitStack()
+        self._port: int | None = None
+        self._folder = harness.new_folder()
+        self._expected = ""
+
+    def __enter__(self) -> "Series":
+        self._stack.callback(harness.remove_folder, self._folder)
+        os.environ["XDG_CACHE_HOME"] = os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache"))
+        process = Plain(
+            Orders(location=str(self._folder / "expected"), output=str(self._folder / "expected.out"), task="expected")
+        )
+        assert process.wait() == 0, (self._folder / "expected.out").read_text()
+        self._expected = str(self._folder / "expected")
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    @contextlib.contextmanager
+    def _place(self, name: str, seed: int) -> Iterator[Place]:
+        folder = harness.new_folder()
+        if name == "disk":
+            yield Place(folder)
+        else:
+            if self._port is None:
+                self._port = self._stack.enter_context(s3_server())
+            proxy = Proxy(self._port, seed)
+            try:
+                yield Bucket(folder, self._port, proxy)
+            finally:
+                proxy.close()
+
+    def run(self, choice: Choice) -> Outcome:
+        """Run a round, check it, and remove its folder if all is well."""
+        began, cpu = time.monotonic(), time.process_time()
+        with self._place(choice.place, choice.seed) as place:
+            round = Round(choice.seed, choice.fault.name, place, self._expected)
+            meter = Meter(round.mark)
+            try:
+                problems = self._disturb_and_check(round, choice)
+            finally:
+                round.end()
+            (round.folder / "events").write_text("\n".join([*round.events, *problems]) + "\n")
+            if not problems:
+                harness.remove_folder(round.folder)
+        cpu = meter.stop() + time.process_time() - cpu
+        return Outcome(choice, problems, time.monotonic() - began, cpu, place.folder)
+
+    def _disturb_and_check(self, round: Round, choice: Choice) -> list[str]:
+        try:
+            choice.fault.run(round)
+            problem = round.finish()
+            return ([problem] if problem else []) + invariants.check(round)
+        except Hung as hung:
+            return [str(hung)]
+        except Exception:
+            return [f"the round itself failed: {traceback.format_exc()}"]
