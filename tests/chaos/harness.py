@@ -1,12 +1,14 @@
 """A round: a store, processes that work on it, one fault, an undisturbed end, and the check of what must hold."""
 
+import json
 import os
 import shutil
 import signal
+import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -39,6 +41,8 @@ class Round:
     """Attempts whose rows of a table were in a damaged file."""
     events: list[str] = field(default_factory=list)
     """What was done, for whoever looks into a failed round."""
+    own_models: set[str] = field(default_factory=set)
+    """Models of a user whose trials may be there in addition to those that were planned."""
     uses_ray: bool = False
 
     def __post_init__(self) -> None:
@@ -60,18 +64,31 @@ class Round:
 
     def plain(self, task: str = "sweep", location: str | None = None, **orders: Any) -> Plain:
         """Start a plain process."""
-        made = Orders(
-            location=location or self.place.location,
-            output=str(self.folder / f"{len(self.started):02d}-{task}.out"),
-            task=task,
-            seed=self.random.randrange(1 << 30),
-            environment=self.place.environment,
-            **orders,
-        )
+        made = self._orders(task, location or self.place.location, **orders)
         process = Plain(made)
         self.started.append(process)
         self.note(f"started {task} as {process.pid}" + (f", to be killed at {made.crash_at}" if made.crash_at else ""))
         return process
+
+    def plain_command(self, *, step_seconds: float, **more: str) -> Command:
+        """Start a plain process in an interpreter of its own, for variables that are read when it starts."""
+        orders = self._orders("sweep", self.place.location, step_seconds=step_seconds)
+        words = [sys.executable, "-m", "tests.chaos.plain", json.dumps(asdict(orders))]
+        environment = processes.environment_for(self.mark, self.folder, self.place.location) | more
+        command = Command(words, Path(orders.output), self.folder, environment)
+        self.started.append(command)
+        self.note(f"started a sweep as {command.pid}")
+        return command
+
+    def _orders(self, task: str, location: str, **more: Any) -> Orders:
+        return Orders(
+            location=location,
+            output=str(self.folder / f"{len(self.started):02d}-{task}.out"),
+            task=task,
+            seed=self.random.randrange(1 << 30),
+            environment=self.place.environment,
+            **more,
+        )
 
     def orch(self, *arguments: str, step_seconds: float = 0.0, prefix: tuple[str, ...] = (), **more: str) -> Command:
         """Start an `orch` command, whose trials pause after each stretch of training."""

@@ -46,7 +46,8 @@ def every_trial_once(round: Round, named: str) -> Iterator[str]:
     counts = Counter(row["trial_id"] for row in rows)
     for trial_id in sorted(planned_ids() - counts.keys()):
         yield f"trial {trial_id} has no row"
-    for trial_id in sorted(counts.keys() - planned_ids()):
+    own = {row["trial_id"] for row in rows if row["model"] in round.own_models}
+    for trial_id in sorted(counts.keys() - planned_ids() - own):
         yield f"trial {trial_id} was never planned"
     for trial_id, count in sorted(counts.items()):
         if count > 1:

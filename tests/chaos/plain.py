@@ -6,6 +6,7 @@ process, a slow disk for example, is a function of `orders.conditions`, which is
 
 import contextlib
 import importlib
+import json
 import os
 import random
 import signal
@@ -149,3 +150,6 @@ def expected(orders: Orders) -> None:
 
 
 TASKS = {"sweep": sweep, "compact": compact, "expected": expected}
+
+if __name__ == "__main__":
+    run(Orders(**json.loads(sys.argv[1])))

@@ -1,7 +1,6 @@
 """Faults, one file each. A file's name, with hyphens, is the fault's; its docstring says what the fault is."""
 
 import importlib
-import os
 import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,19 +19,20 @@ class Fault:
     """The places of the store for which it means something."""
     ray: bool = False
     """Whether it disturbs real runs on Ray; otherwise plain processes that run the worker's code."""
-    root: bool = False
-    """Whether it mounts file systems, which only root may do."""
+
+    needs: Callable[[], str | None] = lambda: None
+    """Returns what is missing here that it needs."""
 
     @property
     def missing(self) -> str | None:
         """Why it cannot be let loose here; None if it can."""
-        return "needs root, to mount a file system" if self.root and os.geteuid() != 0 else None
+        return self.needs()
 
 
 def _load(stem: str) -> Fault:
     module = importlib.import_module(f"{__name__}.{stem}")
     about = " ".join((module.__doc__ or "").partition("\n\n")[0].split())
-    options = {key: getattr(module, key.upper()) for key in ("on", "ray", "root") if hasattr(module, key.upper())}
+    options = {key: getattr(module, key.upper()) for key in ("on", "ray", "needs") if hasattr(module, key.upper())}
     return Fault(name=stem.replace("_", "-"), about=about, run=module.run, **options)
 
 
