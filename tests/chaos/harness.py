@@ -16,7 +16,7 @@ from typing import Any
 from tests.chaos import processes
 from tests.chaos.places import Bucket, Place
 from tests.chaos.plain import FINISHED, Orders
-from tests.chaos.planned import SELECTION
+from tests.chaos.planned import FILE
 from tests.chaos.processes import Command, Plain
 
 RESULT_CODES = (0, 2)
@@ -107,7 +107,7 @@ class Round:
 
     def sweep(self, *options: str, **more: Any) -> Command:
         """Start the sweep of the planned trials on one worker, with checkpoints all the time."""
-        return self.orch("sweep", *SELECTION, "--cpus", "1", "--checkpoint-seconds", "0.1", *options, **more)
+        return self.orch("sweep", FILE, "--cpus", "1", "--checkpoint-seconds", "0.1", *options, **more)
 
     def wait(self, process: Plain | Command, seconds: float = processes.HUNG_SECONDS) -> int:
         code = process.wait(seconds)

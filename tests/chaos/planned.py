@@ -1,15 +1,14 @@
 """The trials of every round, and what an undisturbed run of each one, alone, comes to."""
 
 import functools
+from pathlib import Path
 
-from orch.planning.plan import PlannedTrial, make_plan
+from orch.planning.plan import PlannedTrial
+from orch.running.requests import Request
 from orch.store import SCHEMAS, Store, curve_rows, trial_row
 from orch.store.columns import PROVENANCE
 
-SCALE = "smoke"
-WHERE = ("model=bilinear,lstm,rotation",)
-SELECTION = ("main", "--scale", SCALE, "--where", *WHERE)
-"""The same trials for the command line: three models, three tasks, two moduli. All are real, of twenty steps."""
+FILE = str(Path(__file__).with_name("twenty.py"))
 
 NUMBERS = {
     "trials": [name for name in SCHEMAS["trials"].names if name not in {"seconds", *(c.name for c in PROVENANCE)}],
@@ -20,7 +19,7 @@ NUMBERS = {
 
 @functools.cache
 def planned() -> tuple[PlannedTrial, ...]:
-    return tuple(make_plan(["main"], SCALE, WHERE, None).trials)
+    return tuple(Request.read([FILE], None, ()).plan(None).trials)
 
 
 @functools.cache

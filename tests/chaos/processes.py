@@ -32,7 +32,7 @@ class Plain:
     """A plain process; it is forked from a server that has imported everything, within milliseconds."""
 
     def __init__(self, orders: plain.Orders):
-        _FORKS.set_forkserver_preload(["tests.chaos.plain"])
+        _FORKS.set_forkserver_preload(["tests.chaos.warm"])
         self.output = Path(orders.output)
         self._process = _FORKS.Process(target=plain.run, args=(orders,))
         self._process.start()

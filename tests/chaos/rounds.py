@@ -1,6 +1,7 @@
 """Which rounds are run: every seed stands for one, and ten in a row cover real runs and plain ones."""
 
 import contextlib
+import math
 import os
 import time
 import traceback
@@ -36,25 +37,26 @@ class Choice:
         return f"{words} --fault {self.fault.name} --on {self.place}"
 
 
-def choose(seed: int, fault: str | None = None, place: str | None = None) -> Choice:
+def choose(seed: int, fault: str | None = None, place: str | None = None, with_ray: bool = True) -> Choice:
     """Choose the round of a seed. Consecutive seeds go through all faults and places in turn."""
-    if fault is not None:
-        chosen = FAULTS[fault]
-        places = [place] if place else [name for name in chosen.on if name != "hosts"] or list(chosen.on)
-        return Choice(seed, chosen, places[seed % len(places)])
-    tens, unit = divmod(seed, 10)
-    ray = unit < RAY_OF_TEN
-    turn = tens * RAY_OF_TEN + unit if ray else tens * (10 - RAY_OF_TEN) + unit - RAY_OF_TEN
     pairs = [
         (each, name)
-        for each in FAULTS.values()
+        for each in ([FAULTS[fault]] if fault else FAULTS.values())
         for name in each.on
-        if (each.ray == ray or place == "hosts") and not each.missing and (name == place if place else name != "hosts")
+        if not each.missing and (name == place if place else name != "hosts")
     ]
-    if not pairs:
-        pairs = [(each, name) for each in FAULTS.values() for name in each.on if name == place and not each.missing]
-    # A prime step, so that neighbours are unlike each other and all have their turn.
-    return Choice(seed, *pairs[turn * 7 % len(pairs) if len(pairs) % 7 else turn % len(pairs)])
+    real, plain = ([pair for pair in pairs if pair[0].ray == ray] for ray in (True, False))
+    if not (with_ray and real and plain):
+        chosen, turn = (real or plain) if with_ray else plain, seed
+    else:
+        tens, unit = divmod(seed, 10)
+        is_real = unit < RAY_OF_TEN
+        chosen = real if is_real else plain
+        turn = tens * RAY_OF_TEN + unit if is_real else tens * (10 - RAY_OF_TEN) + unit - RAY_OF_TEN
+    if not chosen:
+        raise LookupError(f"no fault {fault or ''} on {place or 'any place'} that this machine allows: see --list")
+    step = next(step for step in (7, 5, 3, 1) if math.gcd(step, len(chosen)) == 1)  # neighbours are unlike each other
+    return Choice(seed, *chosen[turn * step % len(chosen)])
 
 
 @dataclass
