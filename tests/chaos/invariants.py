@@ -24,8 +24,8 @@ from tests.chaos.planned import NUMBERS, planned_ids
 
 ORPHAN_SECONDS = 40.0
 """Processes of Ray notice within this time that their driver is gone."""
-LEFT_BY_RAY = {"ray"}
-"""Ray keeps the logs of its sessions there, for whoever looks for the cause of a problem."""
+KEPT = re.compile(r"ray|torchinductor_\w+")
+"""What may stay in the folder for temporary files: the logs of Ray's sessions, and a cache of torch's."""
 DAMAGED = "damaged"
 
 
@@ -119,7 +119,7 @@ def nothing_temporary_is_left(round: Round) -> Iterator[str]:
     """No temporary folder is left, and the hidden files of dead writers are removed once they are old."""
     temporary = round.folder / "tmp"
     if temporary.exists():
-        left = sorted({path.name for path in temporary.iterdir()} - LEFT_BY_RAY)
+        left = sorted(path.name for path in temporary.iterdir() if not KEPT.fullmatch(path.name))
         if left:
             yield f"left in the folder for temporary files: {', '.join(left)}"
     root = Path(round.place.root)

@@ -5,8 +5,6 @@ import signal
 from tests.chaos import clock
 from tests.chaos.harness import Round
 
-NEEDS = clock.missing
-
 
 def run(round: Round) -> None:
     for _ in range(2):

@@ -4,7 +4,6 @@ from tests.chaos import clock
 from tests.chaos.harness import Round
 
 RAY = True
-NEEDS = clock.missing
 
 
 def run(round: Round) -> None:
