@@ -35,7 +35,9 @@ class Plain:
         _FORKS.set_forkserver_preload(["tests.chaos.warm"])
         self.output = Path(orders.output)
         self._process = _FORKS.Process(target=plain.run, args=(orders,))
+        os.environ["ORCH_CHAOS_SERVER"] = "1"  # see `warm`, which only the server imports
         self._process.start()
+        del os.environ["ORCH_CHAOS_SERVER"]
 
     @property
     def pid(self) -> int:

@@ -148,6 +148,7 @@ def test_damage_that_was_done_excuses_the_rows_that_were_in_the_file_and_no_othe
 
 DURABLE = """
 from pathlib import Path
+from tests.chaos.conditions import journal
 from orch.core.atomic_write import write_atomically
 root = Path({root!r})
 journal(str(root), {kept!r})

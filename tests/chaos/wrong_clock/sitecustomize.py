@@ -1,7 +1,8 @@
-"""A wrong clock for an interpreter that finds this file first: `ORCH_CHAOS_CLOCK` names a file with the seconds it is off.
+"""A wrong clock for an interpreter that finds this file first.
 
-Python's `time.time` and `datetime.now` are wrong. The monotonic clock and what is not Python are right, as libraries in C
-wait until a time of day that the kernel would not agree with.
+`ORCH_CHAOS_CLOCK` names a file with the seconds by which it is off; without it nothing is changed. Python's `time.time`
+and `datetime.now` are wrong. The monotonic clock and what is not Python stay right, because libraries in C wait until a
+time of day that the kernel would not agree with.
 """
 
 import datetime
@@ -25,8 +26,9 @@ class _Datetime(_TrueDatetime):
         return cls.fromtimestamp(_true_time() + _off(), tz)
 
 
-_Datetime.__name__ = _Datetime.__qualname__ = "datetime"
-_Datetime.__module__ = "datetime"
-time.time = lambda: _true_time() + _off()
-time.time_ns = lambda: int(time.time() * 1e9)
-datetime.datetime = _Datetime
+if "ORCH_CHAOS_CLOCK" in os.environ:
+    _Datetime.__name__ = _Datetime.__qualname__ = "datetime"
+    _Datetime.__module__ = "datetime"
+    time.time = lambda: _true_time() + _off()
+    time.time_ns = lambda: int(time.time() * 1e9)
+    datetime.datetime = _Datetime
