@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 PACKAGES := .venv-packages
 UNIT_TESTS = $(BIN)/pytest --numprocesses 2 -m 'not ray and not gpu' --cov --cov-report=
 
-.PHONY: setup demo quick lint test coverage test-gpu test-slow test-exports test-cluster test-packages chaos docs bench golden clean
+.PHONY: setup demo quick lint test coverage test-gpu test-slow test-exports test-cluster test-packages chaos docs tables bench golden clean
 
 setup: $(READY)
 
@@ -87,6 +87,10 @@ SEED ?= 1
 ROUNDS ?= 10
 chaos: $(READY)
 	$(BIN)/python -m tests.chaos --seed $(SEED) --rounds $(ROUNDS)
+
+# The tables in the documentation that commands print, from the results that ship.
+tables: $(READY)
+	$(BIN)/python docs/generated.py
 
 bench: $(READY)
 	$(BIN)/python benchmarks/training_step.py

@@ -36,6 +36,8 @@ class Claim:
     """Authors and year of the publication that states it; empty for the paper that the project reproduces."""
     readings: tuple[str, ...] = ("",)
     """Readings of the paper, which does not say which one it means; the claim is judged by each."""
+    readings_of: str = "the state"
+    """The noun that the name of a reading describes."""
 
     @property
     def sweeps(self) -> set[str]:

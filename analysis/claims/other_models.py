@@ -75,6 +75,8 @@ _DATA_EFFICIENCY = Claim(
         for task, words in zip(main.TASKS, ("addition", "state machines", "arithmetic"), strict=True)
     ),
     note="The paper's figure gives no numbers; the sizes of the training sets are ours.",
+    readings=data_efficiency.READINGS,
+    readings_of="training",
 )
 
 CLAIMS = (

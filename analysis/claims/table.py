@@ -1,12 +1,12 @@
 """Judgements as a table, or as plain values for JSON."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from orch.analysis.claims.judging import UNDECIDED, ClaimsAtScale
 from orch.analysis.claims.verdict import Judgement
 from orch.analysis.claims.verdict_kind import Verdict
-from orch.analysis.claims.wording import evidence_text, sureness_text
+from orch.analysis.claims.wording import evidence_text, sureness_text, verdict_text
 
 if TYPE_CHECKING:
     from pyarrow import Table
@@ -45,6 +45,29 @@ def claims_table(judged: Iterable[ClaimsAtScale]) -> "Table":
         ]
     )
     return to_table([_row(each.scale, judgement) for each in judged for judgement in each.judgements], schema)
+
+
+def verdicts_table(judged: Sequence[ClaimsAtScale]) -> "Table":
+    """Return a row for each claim, in words, with its verdict at each scale and the moduli that this covers."""
+    import pyarrow as pa
+
+    from orch.analysis.arrow_tables import column, to_table
+
+    found: dict[str, dict[str, Any]] = {}
+    for each in judged:
+        for judgement in each.judgements:
+            claim = judgement.claim
+            sentence = f"{claim.sentence.removesuffix('.')} ({claim.source})" if claim.source else claim.sentence
+            row = found.setdefault(claim.id, {"claim": sentence.removesuffix(".")})
+            row[each.scale] = verdict_text(judgement)
+    scales = [each.scale for each in judged if any(each.scale in row for row in found.values())]
+    schema = pa.schema(
+        [
+            column("claim", pa.string(), "the claim in words"),
+            *(column(scale, pa.string(), f"the verdict at {scale} scale; null if not asked there") for scale in scales),
+        ]
+    )
+    return to_table([dict.fromkeys(scales) | row for row in found.values()], schema)
 
 
 def to_dict(judged: ClaimsAtScale) -> dict[str, Any]:

@@ -24,7 +24,8 @@ def verdict_text(judgement: Judgement) -> str:
         return str(judgement.verdict)
     text = f"{judgement.verdict} for m = {', '.join(map(str, judgement.moduli))}"
     if len(judgement.deciding_readings) < len(judgement.readings):
-        text += f", with the state {' or '.join(reading.name for reading in judgement.deciding_readings)}"
+        names = " or ".join(reading.name for reading in judgement.deciding_readings)
+        text += f", with {judgement.claim.readings_of} {names}"
     return text
 
 
@@ -55,7 +56,8 @@ def evidence_text(judgement: Judgement) -> str:
     """Return the evidence by every reading."""
     if len(judgement.readings) == 1:
         return _reading(judgement.readings[0])
-    return ". ".join(f"State {each.name} ({each.verdict}): {_reading(each)}" for each in judgement.readings)
+    noun = judgement.claim.readings_of.removeprefix("the ").capitalize()
+    return ". ".join(f"{noun} {each.name} ({each.verdict}): {_reading(each)}" for each in judgement.readings)
 
 
 def _reading(reading: ClaimReading) -> str:

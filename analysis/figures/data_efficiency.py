@@ -1,4 +1,4 @@
-"""Figure: accuracy against the number of training examples, for fixed training sets of ten inputs."""
+"""Figure: accuracy against the number of training examples, for fixed training sets."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -21,9 +21,9 @@ ALONG = ("train_examples", "steps")
 
 TITLE = "Accuracy at {length} inputs against the number of training examples"
 CAPTION = (
-    "Accuracy at {length} inputs (0 is chance, 1 is perfect) against the number of training examples, each of"
-    " {trained} inputs: the mean over seeds, within their range, with the learning rate that did best for the model in"
-    " Table 1. Where lines coincide, their markers take turns."
+    "Accuracy at {length} inputs (0 is chance, 1 is perfect) against the number of training examples: the mean over"
+    " seeds, within their range, with the learning rate that did best for the model in Table 1. Where lines coincide,"
+    " their markers take turns."
 )
 
 
@@ -77,7 +77,7 @@ def _drawings(board: Board, sweep: str) -> Iterator[Drawing]:
     cells = cells_to_plot(board, sweep, ALONG)
     trial = cells[0].trial
     title = TITLE.format(length=trial.test_length)
-    caption = CAPTION.format(length=trial.test_length, trained=trial.max_inputs)
+    caption = CAPTION.format(length=trial.test_length)
     yield sheet_drawing(sweep, sheet_of(lines(cells), title), caption, sweep)
 
 

@@ -54,6 +54,7 @@ DEMO, ATLAS = "demo", "atlas"
     help="Print a table with a row for every claim, decided or not, in this format.  [a text for people]",
 )
 @click.option("--output", metavar="FILE", type=click.Path(dir_okay=False), help="Write that table to this file.")
+@click.option("--verdicts", is_flag=True, help="Make that table short: the verdict on each claim at each scale.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with the numbers behind each verdict.")
 @click.option("--strict", is_flag=True, help="Exit with 1 if a claim is contradicted.")
 def claims(
@@ -64,6 +65,7 @@ def claims(
     plan: bool,
     format: str | None,
     output: str | None,
+    verdicts: bool,
     as_json: bool,
     strict: bool,
 ) -> None:
@@ -81,11 +83,11 @@ def claims(
     \b
     Example: orch claims --scale laptop --confidence 0.95 --plan --output undecided.py
     """
-    from orch.analysis.claims import Verdict, claims_table, judge_store, to_dict
+    from orch.analysis.claims import Verdict, claims_table, judge_store, to_dict, verdicts_table
     from orch.store import Store
 
-    _check(confidence, plan, format, output, as_json)
-    as_table = not plan and (format is not None or output is not None)
+    _check(confidence, plan, format, output, as_json or verdicts)
+    as_table = not plan and (verdicts or format is not None or output is not None)
     if as_table:
         check_output(format, output)
     opened = Store.open(store)
@@ -95,7 +97,7 @@ def claims(
     elif as_json:
         click.echo(json.dumps([to_dict(each) for each in asked], indent=2))
     elif as_table:
-        write_table(claims_table(asked), format, output)
+        write_table((verdicts_table if verdicts else claims_table)(asked), format, output)
     else:
         for each in asked:
             _show(each, show_all, confidence)
@@ -108,7 +110,7 @@ def _check(confidence: float, plan: bool, format: str | None, output: str | None
     if not 0.5 <= confidence < 1:
         problems.append(f"--confidence {confidence:g} is not between 0.5 and 1: use 0.95, for example")
     if plan and (format or as_json):
-        problems.append("--plan is a text or a sweep file: leave out --format and --json")
+        problems.append("--plan is a text or a sweep file: leave out --format, --verdicts and --json")
     if plan and output is not None:
         if not output.endswith(".py"):
             problems.append(f"--output {output} is no sweep file: with --plan, use a name that ends in .py")

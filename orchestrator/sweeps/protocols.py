@@ -34,9 +34,9 @@ class Protocol:
         """Return why a sweep cannot run under it, given a trial of each cell as the sweep itself asks for them."""
         asked = list(trials)
         found = []
-        if self.settings["min_inputs"] != self.settings["max_inputs"] and any(trial.train_examples for trial in asked):
+        if self.settings["min_inputs"] != self.settings["max_inputs"] and any(trial.balanced for trial in asked):
             found.append(
-                f"{sweep} trains on fixed sets of one length, but protocol {self.name} trains on"
+                f"{sweep} trains on balanced sets of one length, but protocol {self.name} trains on"
                 f" {self.settings['min_inputs']} to {self.settings['max_inputs']} inputs: run it without --protocol"
             )
         varied = [name for name in self.settings if len({getattr(trial, name) for trial in asked}) > 1]

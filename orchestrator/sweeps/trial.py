@@ -181,13 +181,13 @@ class Trial:
             found.append(f"learning_rate {self.learning_rate} trains nothing: use a positive number, such as 1e-3")
         if any(length < 1 for length in self.curve_lengths):
             found.append(f"curve_lengths {list(self.curve_lengths)} must all be 1 or more")
-        if self.train_examples and self.min_inputs != self.max_inputs:
-            found.append(
-                f"a fixed training set has one length, but inputs range from {self.min_inputs} to {self.max_inputs}:"
-                f" set min_inputs to {self.max_inputs}"
-            )
         if self.balanced and not self.train_examples:
             found.append("balanced applies to a fixed training set: set train_examples, or leave balanced off")
+        elif self.balanced and self.min_inputs != self.max_inputs:
+            found.append(
+                f"a balanced training set has one length, but inputs range from {self.min_inputs} to {self.max_inputs}:"
+                f" set min_inputs to {self.max_inputs}, or leave balanced off"
+            )
         found += recipe_problems(self)
         longest = max(self.max_inputs, *self.tested_lengths)
         if self.model.max_tokens is not None and self.task.num_tokens(longest) > self.model.max_tokens:

@@ -114,6 +114,11 @@ def test_a_bundle_replaces_a_bundle_and_nothing_else(store, tmp_path):
     before = contents(folder)
     assert "trials" in orch("bundle", "--store", store.uri, "--output", str(folder)).stdout
     assert contents(folder).keys() != before.keys()
+    other = Store.open(tmp_path / "other")
+    other.write_trial(next(iter(store.read("trials").to_pylist())) | {"trial_id": "another"}, [])
+    told = orch("bundle", "--store", other.uri, "--add", "--output", str(folder)).stdout
+    assert ", 1 of them new" in told
+    assert Store.open(folder).done() == store.done() | {"another"}
     (folder / "bundle.json").unlink()
     with pytest.raises(OrchError, match="in use for something else"):
         bundle([store], folder)

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from orch.core.safetensors_header import orch_header
-from orch.store import Store, StoreWarning
+from orch.store import SCHEMAS, Store, StoreWarning
 from orch.store.drivers import live_drivers
 from orch.store.local_files import ABANDONED_SECONDS
 from tests.chaos import processes
@@ -27,6 +27,8 @@ ORPHAN_SECONDS = 40.0
 KEPT = re.compile(r"ray|torchinductor_\w+")
 """What may stay in the folder for temporary files: the logs of Ray's sessions, and a cache of torch's."""
 DAMAGED = "damaged"
+ROWS = ("trials/", "superseded/")
+"""Where rows of results may be."""
 
 
 def check(round: Round) -> list[str]:
@@ -81,7 +83,7 @@ def nothing_written_is_gone(round: Round) -> Iterator[str]:
     """Every result that was acknowledged is still on the disk, unless it was damaged."""
     present = set()
     for path in round.place.files():
-        data = round.place.read(path) if path.startswith("trials/") and path.endswith(".parquet") else None
+        data = round.place.read(path) if path.startswith(ROWS) and path.endswith(".parquet") else None
         if data is not None:
             table = pq.read_table(io.BytesIO(data), columns=["trial_id", "attempt_id"])
             present |= {(row["trial_id"], row["attempt_id"]) for row in table.to_pylist()}
@@ -165,8 +167,13 @@ def _names_of_damage(round: Round) -> str:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         store = Store.open(round.place.direct)
-        for table in ("trials", "curves", "attempts", "withdrawn"):
+        for table in SCHEMAS:
             store.read(table)
+        for trial_id in planned_ids():
+            store.get_weights(trial_id)
+            store.get_checkpoint(trial_id)
+        for folder in ("sweeps", "code"):
+            store.list_json(folder)
     said += [str(each.message) for each in caught]
     files = round.place.files()
     said += [path for path in files if path.startswith(f"{DAMAGED}/")]

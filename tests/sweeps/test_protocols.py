@@ -55,7 +55,7 @@ def test_a_trial_trains_under_every_protocol(protocol: Protocol):
 
 
 def test_a_protocol_overrides_what_a_sweep_sets_and_refuses_what_it_varies(monkeypatch):
-    sentence = "frozen-parity trains on fixed sets of one length, but protocol chomsky trains on 3 to 40 inputs"
+    sentence = "frozen-parity trains on balanced sets of one length, but protocol chomsky trains on 3 to 40 inputs"
     with pytest.raises(InvalidSettings, match=f"{sentence}: run it without --protocol"):
         make_plan(["main", "frozen-parity"], "smoke:chomsky", (), None)
     trials = [small_trial("rnn", max_inputs=inputs) for inputs in (10, 20)]

@@ -151,7 +151,7 @@ def test_all_impossible_settings_are_reported_at_once():
         ("modular_addition", "rotation", {"width": 255}, "width 255 is odd"),
         ("modular_arithmetic", "transformer", {"test_length": 600}, "past the 1024 that transformer can read"),
         ("modular_addition", "transformer", {"width": 250}, "heads 4 does not divide width 250"),
-        ("modular_addition", "bilinear", {"train_examples": 10}, "a fixed training set has one length"),
+        ("modular_addition", "rnn", {"train_examples": 9, "balanced": True}, "a balanced training set has one length"),
         ("modular_addition", "bilinear", {"balanced": True}, "balanced applies to a fixed training set"),
         ("modular_addition", "bilinear", {"min_inputs": 12}, "min_inputs 12 exceeds max_inputs 10"),
         ("modular_addition", "factored", {"rank": 0}, "rank 0"),

@@ -189,10 +189,12 @@ def test_fresh_samples_are_the_same_whatever_was_asked_before():
     assert not torch.equal(jumping.batch(wanted + 1)[0], expected[0])
 
 
-def test_an_epoch_visits_every_example_of_a_fixed_set_once_in_a_new_order():
-    trial = small_trial("rnn", train_examples=10, batch_size=4, min_inputs=10)
+@pytest.mark.parametrize("shortest", [2, 10])
+def test_an_epoch_visits_every_example_of_a_fixed_set_once_in_a_new_order(shortest):
+    trial = small_trial("rnn", train_examples=10, batch_size=4, min_inputs=shortest)
     data = training_data([trial], Sampler(trial.task))
     assert isinstance(data, FixedSet)
+    assert len(set(data.samples[0].end_N.tolist())) == (1 if shortest == 10 else 6)
     assert trial.batches_per_epoch == 3
     epochs = []
     for epoch in range(2):
