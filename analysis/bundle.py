@@ -11,16 +11,18 @@ from typing import Any
 
 from orch import models, tasks
 from orch.analysis.board import Board
+from orch.core.atomic_write import refuse_link
+from orch.core.checksum import checksum
 from orch.core.errors import OrchError
 from orch.search import history as searches
 from orch.store import SCHEMAS, Store
+from orch.store.bundled import MARK
 from orch.store.failed_trials import failed_trials
+from orch.store.records import parse_record
 from orch.sweeps.measured import Row
 from orch.sweeps.registry import ALL, SWEEPS
 from orch.sweeps.scales import SCALES
 
-MARK = "bundle.json"
-"""File that marks a folder as a bundle, which may be replaced."""
 ROWS_AT_ONCE = 100_000
 
 
@@ -40,22 +42,39 @@ def bundle(stores: Sequence[Store], folder: Path, curve_points: int = 50) -> Bun
     """
     for store in stores:
         store.check_exists()
-    if folder.exists() and any(folder.iterdir()) and not (folder / MARK).exists():
+    refuse_link(folder)
+    if folder.exists() and not _is_bundle(folder):
         raise OrchError(f"{folder} is in use for something else: name a new folder with --output")
-    temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
+    temporary, replaced = (folder.with_name(f".{folder.name}.{secrets.token_hex(4)}") for _ in range(2))
     try:
         target = Store.open(temporary)
         for store in stores:
             _fill(target, store, curve_points)
         num_trials = len(target.done())
-        target.put_json(MARK, {"num_trials": num_trials})
         target.compact(min_parts=2)
-        shutil.rmtree(folder, ignore_errors=True)
+        written = {path.relative_to(temporary).as_posix(): path for path in temporary.rglob("*") if path.is_file()}
+        listed = {name: checksum([path.read_bytes()]) for name, path in sorted(written.items())}
+        target.put_json(MARK, {"num_trials": num_trials, "files": listed})
+        if folder.exists():
+            os.replace(folder, replaced)
         os.replace(temporary, folder)
+        shutil.rmtree(replaced, ignore_errors=True)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     files = [path for path in folder.rglob("*") if path.is_file()]
     return Bundle(num_trials, len(files), sum(path.stat().st_size for path in files))
+
+
+def _is_bundle(folder: Path) -> bool:
+    """Return whether a folder is empty, or has a bundle and nothing else."""
+    names = {path.name for path in folder.iterdir()}
+    if not names:
+        return True
+    try:
+        marked = "num_trials" in parse_record((folder / MARK).read_bytes())
+    except (OSError, ValueError):
+        return False
+    return marked and names <= {MARK, *SCHEMAS, "weights", "sweeps", searches.FOLDER}
 
 
 def _fill(target: Store, store: Store, curve_points: int) -> None:
@@ -74,8 +93,8 @@ def _fill(target: Store, store: Store, curve_points: int) -> None:
     # A search's history is a sequence of files: the files of two stores must not be mixed.
     known = {_search_of(path) for path in target.list_files(searches.FOLDER)}
     for path in store.list_files(searches.FOLDER):
-        if _search_of(path) not in known and (data := store.get_bytes(path)) is not None:
-            target.put_bytes(path, data)
+        if _search_of(path) not in known and (values := store.get_json(path)) is not None:
+            target.put_json(path, values)
     for trial_id, weights in _weights_of_angles(store, {row["trial_id"]: row for row in trials}):
         target.put_weights(trial_id, weights)
 

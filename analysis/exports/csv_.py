@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from orch.analysis.exports.exporter import ExportedTrial, Exporter
+from orch.core.atomic_write import refuse_link
 from orch.store.columns import SCHEMAS, TRIALS
 
 TRIALS_FILE, CURVES_FILE = "trials.csv", "curves.csv"
@@ -43,6 +44,7 @@ def _rows(path: Path) -> Iterator[dict[str, str]]:
 
 
 def _replace(path: Path, names: list[str], rows: Iterable[Mapping[str, Any]]) -> None:
+    refuse_link(path)
     aside = path.with_name(f".{path.name}")
     with aside.open("w", newline="") as file:
         writer = csv.DictWriter(file, names)

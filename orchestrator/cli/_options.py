@@ -3,10 +3,12 @@
 import functools
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
 
+from orch.core.atomic_write import refuse_link
 from orch.core.errors import OrchError, StoreReadOnly
 from orch.sweeps.protocols import PROTOCOLS, scale_under
 from orch.sweeps.scales import LAPTOP, SCALES
@@ -31,6 +33,14 @@ def confirm(question: str, yes: bool) -> None:
         raise OrchError(f"nothing was changed, because there is no terminal to ask for consent: {remedy}") from None
     if not agreed:
         raise OrchError("nothing was changed, because the answer was no: repeat the command to be asked again")
+
+
+class OutputPath(click.Path):
+    """A file or a folder to write. A symbolic link is refused before any work starts, because it would be replaced."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        refuse_link(Path(value), "" if param is None else param.opts[0])
+        return super().convert(value, param, ctx)
 
 
 def _writable(context: click.Context, parameter: click.Parameter, value: str) -> str:

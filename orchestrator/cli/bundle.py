@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from orch.cli._options import store_option
+from orch.cli._options import OutputPath, store_option
 from orch.core.counted import counted
 
 
@@ -13,7 +13,7 @@ from orch.core.counted import counted
 @click.option("--and", "others", multiple=True, metavar="FOLDER|URI", help="Another store to copy. May be repeated.")
 @click.option(
     "--output",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=OutputPath(path_type=Path, file_okay=False),
     required=True,
     metavar="FOLDER",
     help="The bundle's folder. A bundle that is already there is replaced, or extended with --add.",

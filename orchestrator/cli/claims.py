@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from orch.analysis.statistics import CONFIDENCE
-from orch.cli._options import store_option
+from orch.cli._options import OutputPath, store_option
 from orch.cli._output import FORMATS, check_output, write_table
 from orch.cli._tables import print_rows
 from orch.core.atomic_write import write_atomically
@@ -53,7 +53,7 @@ DEMO, ATLAS = "demo", "atlas"
     type=click.Choice(FORMATS),
     help="Print a table with a row for every claim, decided or not, in this format.  [a text for people]",
 )
-@click.option("--output", metavar="FILE", type=click.Path(dir_okay=False), help="Write that table to this file.")
+@click.option("--output", metavar="FILE", type=OutputPath(dir_okay=False), help="Write that table to this file.")
 @click.option("--verdicts", is_flag=True, help="Make that table short: the verdict on each claim at each scale.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with the numbers behind each verdict.")
 @click.option("--strict", is_flag=True, help="Exit with 1 if a claim is contradicted.")

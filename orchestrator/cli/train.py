@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from orch.cli._options import protocol_option, store_option
+from orch.cli._options import OutputPath, protocol_option, store_option
 from orch.cli._settings import SettingsCommand, given_settings, known_definitions, model_option, task_option
 from orch.cli._sweeps import file_argument, read_definitions
 from orch.cli._tables import print_rows
@@ -47,11 +47,11 @@ STEPS_AT_ONCE = 10
 )
 @click.option("--threads", default=1, show_default=True, help="Number of CPU threads.")
 @click.option(
-    "--save", type=click.Path(dir_okay=False, path_type=Path), help="Save the trained model to this file (safetensors)."
+    "--save", type=OutputPath(dir_okay=False, path_type=Path), help="Save the trained model to this file (safetensors)."
 )
 @click.option(
     "--checkpoint",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=OutputPath(dir_okay=False, path_type=Path),
     help="Save the unfinished trial to this file, and continue from it if it exists.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print only the result, as one JSON object.")

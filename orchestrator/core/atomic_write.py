@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
+from orch.core.errors import UnsafePath
+
 
 def write_atomically(
     path: Path,
@@ -21,12 +23,13 @@ def write_atomically(
     The hidden file is named `.<name>.<random>`, and removed if anything fails. With `durable`, missing folders are
     created, and when this returns the file would survive a power cut. `passing` is called with the
     name of each step that was made: created, written, renamed and, with `durable`, synced.
-    A device or a pipe, such as /dev/null, is written to and never replaced.
+    A device or a pipe, such as /dev/null, is written to and never replaced. A link to anything else is refused.
     """
-    if path.exists() and not path.is_file() and not path.is_dir():
+    if is_special(path):
         with path.open("wb") as device:
             device.writelines([data] if isinstance(data, bytes) else data)
         return
+    refuse_link(path)
     aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     create = partial(_create_with_folders, passing=passing) if durable else _create
     try:
@@ -46,6 +49,18 @@ def write_atomically(
     if durable:
         _sync_folder(path.parent)
         passing("synced")
+
+
+def is_special(path: Path) -> bool:
+    """Return whether a path is that of a device, a pipe or a socket, or of a link to one."""
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
+def refuse_link(path: Path, option: str = "") -> None:
+    """Raise `UnsafePath` for a symbolic link to a file or a folder, which would be replaced; `option` named it."""
+    if path.is_symlink() and not is_special(path):
+        target = os.path.realpath(path)
+        raise UnsafePath(f"{option} {path} is a symbolic link: name what it leads to, {target}".strip())
 
 
 def make_folder_durably(folder: Path, passing: Callable[[str], None] = lambda step: None) -> None:

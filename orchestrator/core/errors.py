@@ -7,6 +7,7 @@ OrchError
 ├── InvalidQuery       SQL that does not work, or asks for more than reading
 ├── BrokenPackage      an installed package that cannot be loaded
 ├── DamagedFile        a file that is damaged or has another format
+├── UnsafePath         a link or a special file where one of ours is expected: it is neither read nor replaced
 ├── StoreUnreachable   a store that cannot be read or written
 ├── StoreFull          a store whose disk is full
 ├── StoreReadOnly      the results that came with orch, which cannot be changed
@@ -62,6 +63,10 @@ class BrokenPackage(OrchError):
 
 
 class DamagedFile(OrchError):
+    pass
+
+
+class UnsafePath(OrchError):
     pass
 
 

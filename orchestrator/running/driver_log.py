@@ -119,12 +119,12 @@ def _text(value: Any) -> str:
 
 
 def _lines(store: Store, path: str) -> list[str]:
-    return (store.get_bytes(path) or b"").decode().splitlines()
+    return (store.get_bytes(path) or b"").decode(errors="replace").splitlines()
 
 
 def _event(line: str) -> dict[str, Any]:
     try:
-        event: dict[str, Any] = json.loads(line)
+        event = json.loads(line)
     except ValueError:
         return {}
-    return event
+    return event if isinstance(event, dict) else {}

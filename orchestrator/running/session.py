@@ -93,7 +93,7 @@ def compacting(store: Store, log: StoreLog) -> Iterator[None]:
         exiting.set()
         thread.join()
         try:
-            store.compact()
+            store.compact(rewrite=True)
         except Exception as error:
             log.event("compaction failed", error=str(error))
 

@@ -1,6 +1,7 @@
 """The files of a store in an object store, at any URI that `pyarrow.fs` supports."""
 
 import functools
+from collections.abc import Mapping
 from typing import Any
 
 from orch.core.errors import StoreUnreachable
@@ -27,11 +28,12 @@ class RemoteFiles:
                 self._fs, root = fs.FileSystem.from_uri(uri)
         self._root = root.strip("/")
         self._has_bucket = False
+        self.listed: Mapping[str, str] = {}
         if not self._root:
             raise StoreUnreachable(f"the location {self.location} names no bucket: use one like s3://bucket/folder")
 
     def _full(self, path: str) -> str:
-        return f"{self._root}/{path}"
+        return f"{self._root}/{path}".rstrip("/")
 
     @functools.cached_property
     def _fs_for_large_files(self) -> Any:
@@ -75,7 +77,7 @@ class RemoteFiles:
     def move(self, path: str, target: str) -> None:
         with reaching(self.location, "write to"):
             self._fs.move(self._full(path), self._full(target))
-        crash_point("part-set-aside")
+        crash_point("damaged-set-aside")
 
     def sizes(self, folder: str) -> dict[str, int]:
         """Return the sizes. Object stores list by name, which is the order that `Files.sizes` asks for."""

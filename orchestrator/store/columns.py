@@ -213,13 +213,23 @@ def make_schemas(user_types: Iterable[PartType] = ()) -> Mapping[str, pa.Schema]
 SCHEMAS = make_schemas()
 """The schemas of a store that has only built-in settings."""
 
+SUPERSEDED = "superseded"
+"""A table with the columns of `trials`: later results of trials, which a compaction has moved there out of `trials`."""
+
 KEYS: dict[str, tuple[str, ...]] = {
     "trials": ("trial_id", "attempt_id"),
     "curves": ("trial_id", "attempt_id", "step"),
     "attempts": ("attempt_id", "event"),
     "withdrawn": ("trial_id", "attempt_id"),
+    SUPERSEDED: ("trial_id", "attempt_id"),
 }
 """The columns that identify a row. Rows that agree in all of them are duplicates, of which the earliest counts."""
 
-TIMES: dict[str, str | None] = {"trials": "finished_at", "curves": None, "attempts": "at", "withdrawn": "at"}
+TIMES: dict[str, str | None] = {
+    "trials": "finished_at",
+    "curves": None,
+    "attempts": "at",
+    "withdrawn": "at",
+    SUPERSEDED: "finished_at",
+}
 """The column with the time at which a row was made."""

@@ -37,8 +37,9 @@ CRASH_POINTS |= {
     "folder-created": "a missing folder of the store was created",
     "curves-written": "the curves of a finished trial are written, its row is not",
     "trial-written": "the row of a finished trial is written, nothing after it",
+    "superseded-written": "rows of later results of finished trials are written, and still among the others",
     "compacted-written": "a merged part is written, and none of those it replaces is deleted",
-    "part-set-aside": "a damaged part was moved away",
+    "damaged-set-aside": "a damaged file was moved away",
     "abandoned-deleted": "a hidden file that a dead writer left was deleted",
 }
 """Every place, with what is true of the store there."""
@@ -50,9 +51,8 @@ _counting = threading.Lock()
 def kind_of(path: str) -> str:
     """Return the kind of a file by its path in a store."""
     folder = path.split("/")[0]
-    return {"checkpoints": "checkpoint", "weights": "weights", "drivers": "lease"}.get(
-        folder, "part" if folder in SCHEMAS else "file"
-    )
+    others = {"checkpoints": "checkpoint", "weights": "weights", "drivers": "lease", "superseded": "part"}
+    return others.get(folder, "part" if folder in SCHEMAS else "file")
 
 
 def crash_point(name: str) -> None:

@@ -33,6 +33,20 @@ def standing(trials: pa.Table, withdrawn: pa.Table) -> pa.Table:
     return _take(trials, first_of_each(trials, ("trial_id",)))
 
 
+def each_once(trials: pa.Table, withdrawn: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Part results into those to keep, and later results of trials that have another one.
+
+    Withdrawn results are kept, and of the others the first of each trial: what plain readers of Parquet should see.
+    """
+    counts = _not_among(trials, withdrawn)
+    kept, others = trials.filter(pc.invert(counts)), _by_time("trials", trials.filter(counts))
+    firsts = first_of_each(others, ("trial_id",))
+    later = np.setdiff1d(np.arange(others.num_rows), firsts)
+    if not len(later):
+        return trials, others.slice(0, 0)
+    return pa.concat_tables([others.take(numbers(firsts)), kept]), others.take(numbers(later))
+
+
 def standing_curves(curves: pa.Table, results: pa.Table, withdrawn: pa.Table) -> pa.Table:
     """Return the curves that count: of a finished trial, the one of its result; of others, all not withdrawn."""
     firsts, inverse = _groups(_codes(curves, ("trial_id", "attempt_id")))

@@ -7,7 +7,7 @@ another process may have deleted the file a moment ago. Every other failure is r
 import contextlib
 import errno
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
@@ -24,6 +24,10 @@ class Files(Protocol):
     location: str
     """The store's location without credentials, for messages."""
 
+    @property
+    def listed(self) -> Mapping[str, str]:
+        """The checksums of files, by path, as far as the store has a list of its files."""
+
     def put(self, path: str, data: Data) -> None:
         """Create or replace a file atomically and durably."""
 
@@ -35,7 +39,7 @@ class Files(Protocol):
     def move(self, path: str, target: str) -> None: ...
 
     def sizes(self, folder: str) -> dict[str, int]:
-        """Return the size of every file at any depth below `folder`, by path.
+        """Return the size of every file at any depth below `folder`, by path; `""` is the root.
 
         Folders are visited in the order of their names, one after the other. A file that moves to a later folder in the
         meantime, and appears there before it disappears here, is thus never missed.

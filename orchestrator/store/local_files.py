@@ -1,12 +1,19 @@
-"""The files of a store in a folder, on this machine or on a network file system."""
+"""The files of a store in a folder, on this machine or on a network file system.
+
+The store stays inside its folder: a symbolic link or a special file below the root is refused, because whatever it
+leads to would be read, moved and deleted as if it were the store's. The root itself may be a link.
+"""
 
 import contextlib
 import os
+import stat
 import time
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
 from orch.core.atomic_write import make_folder_durably, write_atomically
+from orch.core.errors import UnsafePath
 from orch.store.crash_points import crash_point, kind_of
 from orch.store.files import Data, reaching
 
@@ -17,35 +24,43 @@ ABANDONED_SECONDS = 3600
 class LocalFiles:
     """Files below a folder. See `orch.store.files.Files` for what each method promises."""
 
+    links_allowed = False
+
     def __init__(self, root: str, location: str):
         self.location = location
         self._root = Path(root).expanduser().absolute()
 
+    @property
+    def listed(self) -> Mapping[str, str]:
+        return {}
+
     def put(self, path: str, data: Data) -> None:
         with reaching(self.location, "write to"):
             try:
-                write_atomically(self._root / path, data, durable=True, passing=partial(_crash_point_of, path))
+                write_atomically(self._place(path), data, durable=True, passing=partial(_crash_point_of, path))
             except FileNotFoundError as error:
                 raise OSError("its folder is being deleted") from error
 
     def get(self, path: str) -> bytes:
         with reaching(self.location, "read"):
-            return (self._root / path).read_bytes()
+            return self._place(path).read_bytes()
 
     def delete(self, path: str) -> None:
         with reaching(self.location, "delete from"):
-            (self._root / path).unlink(missing_ok=True)
+            self._place(path).unlink(missing_ok=True)
         crash_point(f"{kind_of(path)}-deleted")
 
     def move(self, path: str, target: str) -> None:
         with reaching(self.location, "write to"):
-            make_folder_durably((self._root / target).parent, partial(_crash_point_of, path))
-            os.replace(self._root / path, self._root / target)
-        crash_point("part-set-aside")
+            source, place = self._place(path), self._place(target)
+            make_folder_durably(place.parent, partial(_crash_point_of, path))
+            os.replace(source, place)
+        crash_point("damaged-set-aside")
 
     def sizes(self, folder: str) -> dict[str, int]:
         found: dict[str, int] = {}
         with reaching(self.location, "read"):
+            self._place(folder)
             self._sizes_into(found, folder)
         return found
 
@@ -63,7 +78,7 @@ class LocalFiles:
             if not later:
                 return
             visited = min(later)
-            self._sizes_into(found, f"{folder}/{visited}")
+            self._sizes_into(found, _below(folder, visited))
 
     def _scan(self, folder: str) -> tuple[dict[str, int], list[str]]:
         sizes, folders = {}, []
@@ -71,12 +86,33 @@ class LocalFiles:
             for entry in entries:
                 if entry.name.startswith("."):
                     continue
-                if entry.is_dir():
+                path = _below(folder, entry.name)
+                if entry.is_dir(follow_symlinks=self.links_allowed):
                     folders.append(entry.name)
                     continue
                 with contextlib.suppress(FileNotFoundError):
-                    sizes[f"{folder}/{entry.name}"] = entry.stat().st_size
+                    found = entry.stat(follow_symlinks=self.links_allowed)
+                    self._check_kind(path, found.st_mode)
+                    sizes[path] = found.st_size
         return sizes, folders
+
+    def _place(self, path: str) -> Path:
+        """Return where a file is, or raise `UnsafePath` if it, or a folder on the way to it, is a link or special."""
+        place = self._root
+        for name in filter(None, path.split("/")):
+            place = place / name
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                mode = (place.stat if self.links_allowed else place.lstat)().st_mode
+                self._check_kind(str(place.relative_to(self._root)), mode)
+        return place
+
+    def _check_kind(self, path: str, mode: int) -> None:
+        if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+            return
+        named = f"{path} of the store at {self.location} is a"
+        if stat.S_ISLNK(mode):
+            raise UnsafePath(f"{named} symbolic link: put in its place what it leads to, or remove it")
+        raise UnsafePath(f"{named} pipe, a socket or a device, and no file: remove it")
 
     def exists(self) -> bool:
         with reaching(self.location, "read"), contextlib.suppress(FileNotFoundError), os.scandir(self._root) as entries:
@@ -93,7 +129,7 @@ class LocalFiles:
                 for name in names:
                     file = Path(place, name)
                     with contextlib.suppress(FileNotFoundError):
-                        if name.startswith(".") and file.stat().st_mtime < long_ago:
+                        if name.startswith(".") and file.lstat().st_mtime < long_ago:
                             file.unlink()
                             crash_point("abandoned-deleted")
 
@@ -101,3 +137,7 @@ class LocalFiles:
 def _crash_point_of(path: str, step: str) -> None:
     """Pass the crash point of a step of writing a file."""
     crash_point("folder-created" if step == "folder created" else f"{kind_of(path)}-{step}")
+
+
+def _below(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from orch.core.errors import DamagedFile, OrchError
+from orch.store.damaged_files import StoreWarning
 from orch.store.store import Store
-from orch.store.table_reader import StoreWarning
 from orch.sweeps.definitions import BUILT_IN_DEFINITIONS
 from orch.sweeps.trial import TRAINER_REVISION, Trial
 

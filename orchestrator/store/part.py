@@ -7,6 +7,7 @@ before it is deleted from the lower one. A listing of the levels in order finds 
 
 import io
 import json
+import re
 import secrets
 import time
 import zlib
@@ -17,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from orch.core.checksum import checksum
 from orch.core.errors import StoreTooNew, UnknownName
 from orch.store.footer_rows import KEY, make_note
 
@@ -24,6 +26,7 @@ SCHEMA_VERSION = 1
 """The version of the columns. Raise it when the meaning of a column changes; a new column is null in older parts."""
 LEVELS = 10
 _SMALL_ROWS = 1000
+_CHECKED_NAME = re.compile(r"[^-]+-[^-]+-([0-9a-f]{8})\.parquet")
 
 
 class DamagedPart(Exception):
@@ -51,6 +54,12 @@ class Part:
     def name(self) -> str:
         return self.path.rsplit("/", 1)[-1]
 
+    @property
+    def checksum(self) -> str | None:
+        """The checksum that all its bytes must have; None for a part from before there were any."""
+        named = _CHECKED_NAME.fullmatch(self.name)
+        return named[1] if named else None
+
 
 @dataclass(frozen=True, slots=True)
 class Contents:
@@ -65,9 +74,9 @@ class Footer:
     """Paths of the parts whose rows are all in this one."""
 
 
-def new_path(table: str, level: int) -> str:
-    """Return a unique path for a new part. Paths of later parts sort later."""
-    return f"{table}/{level}/{time.time_ns() // 1_000_000:013d}-{secrets.token_hex(6)}.parquet"
+def new_path(table: str, level: int, data: bytes) -> str:
+    """Return a unique path for a new part with these bytes. Paths of later parts sort later."""
+    return f"{table}/{level}/{time.time_ns() // 1_000_000:013d}-{secrets.token_hex(6)}-{checksum([data])}.parquet"
 
 
 def to_table(table: str, schema: pa.Schema, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
@@ -103,11 +112,14 @@ def columns_checksum(schema: pa.Schema) -> int:
     return zlib.crc32("\n".join([str(SCHEMA_VERSION), *columns]).encode())
 
 
-def decode(source: Any, columns: Sequence[str] | None, location: str) -> Contents:
-    """Read the rows of a part, from its bytes or anything that pyarrow can read. Columns that it lacks are left out."""
+def decode(source: Any, columns: Sequence[str] | None, location: str, checked: bool) -> Contents:
+    """Read the rows of a part, from its bytes or anything that pyarrow can read. Columns that it lacks are left out.
+
+    `checked` says that the checksum of the whole part was compared.
+    """
     try:
-        with pq.ParquetFile(_readable(source), page_checksum_verification=True) as file:
-            footer = _footer(file.metadata, location)
+        with pq.ParquetFile(_readable(source), page_checksum_verification=not checked) as file:
+            footer = _footer(file.metadata, location, checked)
             data = file.read(
                 columns=None if columns is None else list(columns), use_threads=not isinstance(source, bytes)
             )
@@ -116,9 +128,10 @@ def decode(source: Any, columns: Sequence[str] | None, location: str) -> Content
     return Contents(data.replace_schema_metadata(None), footer)
 
 
-def decode_footer(source: Any, location: str) -> Footer:
+def decode_footer(source: Any, location: str, checked: bool) -> Footer:
+    """Read the footer of a part; `checked` says that the checksum of the whole part was compared."""
     try:
-        return _footer(pq.read_metadata(_readable(source)), location)
+        return _footer(pq.read_metadata(_readable(source)), location, checked)
     except (OSError, ValueError, pa.ArrowException) as error:
         raise _damage_or(error) from error
 
@@ -127,9 +140,11 @@ def _readable(source: Any) -> Any:
     return pa.BufferReader(source) if isinstance(source, bytes) else source
 
 
-def _footer(metadata: pq.FileMetaData, location: str) -> Footer:
+def _footer(metadata: pq.FileMetaData, location: str, checked: bool) -> Footer:
     notes = metadata.metadata or {}
     version = int(notes.get(b"orch.schema_version", b"1"))
+    if version > 1 and not checked:
+        raise ValueError(f"it names version {version} of the schema, which came after checksums, and has none")
     if version > SCHEMA_VERSION:
         raise StoreTooNew(
             f"the store at {location} was written by a later version of orch (schema {version}, this one knows"

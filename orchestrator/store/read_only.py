@@ -1,5 +1,6 @@
 """The files of a store that must not be changed, such as someone else's."""
 
+from collections.abc import Mapping
 from typing import NoReturn
 
 from orch.core.errors import StoreUnreachable
@@ -12,6 +13,10 @@ class ReadOnlyFiles:
     def __init__(self, files: Files):
         self._files = files
         self.location = files.location
+
+    @property
+    def listed(self) -> Mapping[str, str]:
+        return self._files.listed
 
     def get(self, path: str) -> bytes:
         return self._files.get(path)

@@ -1,30 +1,35 @@
 """The store: all results, curves and attempts, as Parquet parts below one root. Rows are never erased."""
 
 import datetime
-import json
 import os
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from orch.core.errors import StoreUnreachable, look_up_name
+from orch.core.safetensors_header import is_checked
 from orch.store.attempts import checked_row
 from orch.store.bundled import BUNDLED, no_results
-from orch.store.columns import SCHEMAS, make_schemas
+from orch.store.columns import KEYS, SUPERSEDED, make_schemas
 from orch.store.compaction import CompactionReport, compact
 from orch.store.crash_points import crash_point
+from orch.store.damaged_files import StoreWarning, set_aside
 from orch.store.deduplication import standing, standing_curves
 from orch.store.files import Data, open_files
+from orch.store.integrity import ExaminedFile, examine
 from orch.store.part import encode, new_path, to_table
 from orch.store.part_cache import PartCache
 from orch.store.read_only import ReadOnlyFiles
-from orch.store.schema_union import conform
+from orch.store.records import parse_record, to_record
+from orch.store.schema_union import conform, union
 from orch.store.table_reader import TableReader
 from orch.sweeps.definitions import Definitions, PartType
 
 DEFAULT_STORE = "runs"
+T = TypeVar("T")
 
 
 class Store:
@@ -49,7 +54,8 @@ class Store:
         """The location to send to workers. It may contain credentials: show `location` instead."""
         self._files = ReadOnlyFiles(open_files(given)) if read_only else open_files(given)
         cache = PartCache(self.location) if self._files.local_path("") is None else None
-        schemas = make_schemas(user_types)
+        schemas = dict(make_schemas(user_types))
+        schemas[SUPERSEDED] = schemas["trials"]
         self._readers = {table: TableReader(table, schema, self._files, cache) for table, schema in schemas.items()}
         self._with_settings = {user_types: self}
         self._answers: dict[tuple[str, tuple[str, ...] | None], tuple[tuple[pa.Table, ...], pa.Table]] = {}
@@ -108,13 +114,14 @@ class Store:
         schema = self._reader(table).schema
         if rows:
             rows = [checked_row(row) for row in rows] if table == "attempts" else rows
-            self._files.put(new_path(table, 0), encode(table, schema, to_table(table, schema, rows)))
+            self.append(table, to_table(table, schema, rows))
 
     def append(self, table: str, data: pa.Table) -> None:
         """Append rows of another store as one part; they may have settings of a user whose code is missing here."""
         schema = self._reader(table).schema
         if data.num_rows:
-            self._files.put(new_path(table, 0), encode(table, schema, data))
+            part = encode(table, schema, data)
+            self._files.put(new_path(table, 0, part), part)
 
     def write_trial(self, row: Mapping[str, Any], curves: Sequence[Mapping[str, Any]]) -> None:
         """Write a finished trial. Its curves are written first, so that every trial in the store has its curves."""
@@ -128,7 +135,7 @@ class Store:
         sources = self._sources(table, columns)
         key = (table, None if columns is None else tuple(columns))
         before, answer = self._answers.get(key, ((), None))
-        if answer is None or any(new is not old for new, old in zip(sources, before, strict=True)):
+        if answer is None or [*map(id, sources)] != [*map(id, before)]:
             answer = _answer(table, *sources)
             answer = answer if columns is None else conform(table, self._readers[table].schema, answer, columns)
             self._answers[key] = (sources, answer)
@@ -141,9 +148,12 @@ class Store:
         """
         if table not in ("trials", "curves"):
             return (self._reader(table).read(columns),)
-        trials = self._readers["trials"].read(columns if table == "trials" else ("trial_id",))
+        wanted = columns if table == "trials" else ("trial_id",)
+        trials = self._readers["trials"].read(wanted)
         withdrawn = self._readers["withdrawn"].read()
-        return (trials, withdrawn) if table == "trials" else (trials, withdrawn, self._readers["curves"].read(columns))
+        # Rows are written there before they leave `trials`, and can count only once another result is withdrawn.
+        results = (trials, withdrawn, *((self._readers[SUPERSEDED].read(wanted),) if withdrawn.num_rows else ()))
+        return results if table == "trials" else (self._readers["curves"].read(columns), *results)
 
     def done(self) -> set[str]:
         """Return the ids of the trials that have a result."""
@@ -155,23 +165,28 @@ class Store:
         Nothing is erased. A result that another attempt writes later counts again.
         """
         wanted = set(trial_ids)
-        trials, withdrawn = self._sources("trials", ("trial_id",))
+        trials, withdrawn, *_ = self._sources("trials", ("trial_id",))
+        results = union([trials, self._readers[SUPERSEDED].read(("trial_id",))])
         gone = set(zip(withdrawn["trial_id"].to_pylist(), withdrawn["attempt_id"].to_pylist(), strict=True))
-        results = zip(trials["trial_id"].to_pylist(), trials["attempt_id"].to_pylist(), strict=True)
-        found = [result for result in results if result[0] in wanted and result not in gone]
+        pairs = zip(results["trial_id"].to_pylist(), results["attempt_id"].to_pylist(), strict=True)
+        found = [pair for pair in dict.fromkeys(pairs) if pair[0] in wanted and pair not in gone]
         now = datetime.datetime.now(datetime.UTC)
         rows = [{"trial_id": trial, "attempt_id": attempt, "reason": reason, "at": now} for trial, attempt in found]
         self.write("withdrawn", rows)
         return len({trial for trial, _ in found})
 
-    def compact(self, table: str | None = None, min_parts: int = 16) -> CompactionReport:
+    def compact(self, table: str | None = None, min_parts: int = 16, rewrite: bool = False) -> CompactionReport:
         """Merge small parts into large ones wherever at least `min_parts` are of one level.
 
+        With `rewrite`, parts of any size are written anew if other parts have results of the same trials, so that plain
+        readers of Parquet see each finished trial once, or if they are from before there were checksums.
         Files that writers left half written when they died are removed.
         """
         self._files.sweep()
         readers = self._readers.values() if table is None else [self._reader(table)]
-        return sum((compact(reader, min_parts) for reader in readers), CompactionReport())
+        withdrawn = {"trials": self._readers["withdrawn"]}
+        reports = (compact(reader, min_parts, withdrawn.get(reader.table), rewrite) for reader in readers)
+        return sum(reports, CompactionReport())
 
     def _reader(self, table: str) -> TableReader:
         return look_up_name("table", table, self._readers)
@@ -183,7 +198,7 @@ class Store:
         self._files.put(_checked(f"checkpoints/{trial_id}.safetensors"), data)
 
     def get_checkpoint(self, trial_id: str) -> bytes | None:
-        return self.get_bytes(f"checkpoints/{trial_id}.safetensors")
+        return self._get_good(f"checkpoints/{trial_id}.safetensors", _good_safetensors)
 
     def delete_checkpoint(self, trial_id: str) -> None:
         self.delete(f"checkpoints/{trial_id}.safetensors")
@@ -192,17 +207,14 @@ class Store:
         self.put_bytes(f"weights/{trial_id}.safetensors", data)
 
     def get_weights(self, trial_id: str) -> bytes | None:
-        return self.get_bytes(f"weights/{trial_id}.safetensors")
+        return self._get_good(f"weights/{trial_id}.safetensors", _good_safetensors)
 
     def put_json(self, path: str, value: Any) -> None:
-        self.put_bytes(path, json.dumps(value).encode())
+        self.put_bytes(path, to_record(value))
 
     def get_json(self, path: str) -> Any | None:
-        data = self.get_bytes(path)
-        try:
-            return None if data is None else json.loads(data)
-        except ValueError:
-            return None
+        """Read a JSON file; None if there is none, or if it is damaged."""
+        return self._get_good(path, parse_record)
 
     def list_json(self, folder: str) -> dict[str, Any]:
         """Read the JSON files of a folder, by name without `.json`. Damaged files are left out."""
@@ -221,6 +233,27 @@ class Store:
         except FileNotFoundError:
             return None
 
+    def _get_good(self, path: str, parse: Callable[[bytes], T]) -> T | None:
+        """Read a file, given a function that raises `ValueError` if it is damaged; then it is set aside."""
+        damage = None
+        for _ in range(2):  # at first it may have been received incompletely, or replaced meanwhile
+            data = self.get_bytes(path)
+            if data is None:
+                return None
+            try:
+                return parse(data)
+            except ValueError as error:
+                damage = error
+        assert damage is not None
+        told = set_aside(self._files, path, path, damage)
+        if told is not None:
+            warnings.warn(told[0], StoreWarning, stacklevel=3)
+        return None
+
+    def examine(self) -> Iterator[ExaminedFile]:
+        """Read every file, and yield its condition. Nothing is changed."""
+        return examine(self._files)
+
     def list_files(self, folder: str) -> list[str]:
         """Return the paths of the files in a folder, such as `logs`, at any depth."""
         return sorted(self._files.sizes(_checked(folder)))
@@ -231,15 +264,22 @@ class Store:
 
 def _answer(table: str, *sources: pa.Table) -> pa.Table:
     if table == "trials":
-        return standing(*sources)
+        trials, withdrawn, *superseded = sources
+        results = union([trials, *superseded]) if superseded else trials
+        return standing(results, withdrawn)
     if table == "curves":
-        trials, withdrawn, curves = sources
-        return standing_curves(curves, standing(trials, withdrawn), withdrawn)
+        curves, *results = sources
+        return standing_curves(curves, _answer("trials", *results), results[1])
     return sources[0]
+
+
+def _good_safetensors(data: bytes) -> bytes:
+    is_checked(data)
+    return data
 
 
 def _checked(path: str) -> str:
     folder, *names = path.split("/")
-    assert folder not in SCHEMAS, f"{path}: rows are written with write"
+    assert folder not in KEYS, f"{path}: rows are written with write"
     assert not any(name.startswith(".") or not name for name in (folder, *names)), f"{path} is no path in a store"
     return path

@@ -12,8 +12,10 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from orch.core.checksum import checksum
 from orch.core.errors import StoreUnreachable
 from orch.store.columns import KEYS, TIMES
+from orch.store.damaged_files import StoreWarning, set_aside
 from orch.store.deduplication import unique
 from orch.store.files import Files, reaching
 from orch.store.footer_rows import find_lines, parse_lines
@@ -22,13 +24,10 @@ from orch.store.part_cache import PartCache
 from orch.store.schema_union import conform, union
 
 _SMALL_BYTES = 1 << 20
+_BLOCK_BYTES = 1 << 20
 _MANY = 16
 _PASSES = 100
 T = TypeVar("T")
-
-
-class StoreWarning(UserWarning):
-    """A warning about damage to a store that does not prevent further work."""
 
 
 @dataclass
@@ -49,6 +48,8 @@ class TableReader:
         self._kept: dict[tuple[str, ...] | None, Kept] = {}
         self._footers: dict[str, Footer] = {}
         self._skipped: set[str] = set()
+        self._checked: set[str] = set()
+        """Paths of large parts whose checksum was compared."""
         self._lock = threading.RLock()
         self._workers = min(8, os.cpu_count() or 1) if cache is None else 32
 
@@ -126,7 +127,8 @@ class TableReader:
     def footer(self, part: Part) -> Footer:
         if part.path not in self._footers:
             with reaching(self.files.location, "read"):
-                self._footers[part.path] = decode_footer(self._source(part), self.files.location)
+                source, checked = self._compared(part)
+                self._footers[part.path] = decode_footer(source, self.files.location, checked)
         return self._footers[part.path]
 
     def load(self, parts: Sequence[Part], columns: Sequence[str] | None) -> list[tuple[Part, Contents | None]]:
@@ -157,20 +159,37 @@ class TableReader:
 
     def _load(self, part: Part, columns: Sequence[str] | None, known_columns: int | None) -> Contents | bytes:
         """Return the rows of a part, or its lines if it has the columns with the checksum `known_columns`."""
+        try:
+            return self._load_once(part, columns, known_columns)
+        except DamagedPart:
+            # Perhaps only the cached copy is damaged, or what was received.
+            if self._cache is not None:
+                self._cache.drop(part)
+            return self._load_once(part, columns, known_columns)
+
+    def _load_once(self, part: Part, columns: Sequence[str] | None, known_columns: int | None) -> Contents | bytes:
         with reaching(self.files.location, "read"):
-            source = self._source(part)
+            source, checked = self._compared(part)
             if known_columns is not None and isinstance(source, bytes):
-                lines = find_lines(source, known_columns)
+                lines = find_lines(source, known_columns, checked)
                 if lines is not None:
                     return lines
-            try:
-                return decode(source, columns, self.files.location)
-            except DamagedPart:
-                if self._cache is None or self._cache.find(part) is None:
-                    raise
-                # Perhaps only the cached copy is damaged.
-                self._cache.drop(part)
-                return decode(self._source(part), columns, self.files.location)
+            return decode(source, columns, self.files.location, checked)
+
+    def _compared(self, part: Part) -> tuple[Any, bool]:
+        """Return the bytes of a part or the path of its file, and whether its checksum was compared.
+
+        Raise `DamagedPart` if the checksum is wrong. Large parts are compared once: later only their path is returned.
+        """
+        source = self._source(part)
+        expected = part.checksum or self.files.listed.get(part.path)
+        if expected is None or part.path in self._checked:
+            return source, expected is not None
+        if checksum([source] if isinstance(source, bytes) else _blocks(source)) != expected:
+            raise DamagedPart("its checksum is wrong")
+        if not isinstance(source, bytes):
+            self._checked.add(part.path)
+        return source, True
 
     def _parsed(
         self, loaded: Sequence[Contents | bytes | DamagedPart | None], columns: Sequence[str] | None
@@ -205,26 +224,27 @@ class TableReader:
     def _set_aside(self, damaged: Iterable[tuple[Part, DamagedPart]]) -> None:
         messages = []
         for part, damage in damaged:
-            aside = f"damaged/{self.table}/{part.name}"
-            try:
-                self.files.move(part.path, aside)
-                where = f"moved to {aside}"
-            except FileNotFoundError:
-                continue
-            except Exception:
-                # The store may be read-only: leave the part where it is.
-                self._skipped.add(part.path)
-                where = "left where it is"
-            messages.append(f"{part.path} of the store at {self.files.location} is damaged and was {where} ({damage})")
+            told = set_aside(self.files, part.path, f"{self.table}/{part.name}", damage)
+            if told is not None:
+                message, moved = told
+                messages.append(message)
+                if not moved:
+                    self._skipped.add(part.path)
         for message in messages:
             warnings.warn(message, StoreWarning, stacklevel=4)
 
     def in_parallel(self, function: Callable[[Part], T], parts: Sequence[Part]) -> list[T]:
-        if len(parts) <= 1:
-            return [function(part) for part in parts]
         num_workers = min(self._workers, len(parts))
+        if num_workers <= 1:
+            return [function(part) for part in parts]
         size = -(-len(parts) // (8 * num_workers))  # handing over single parts costs as much as reading them
         shares = [parts[start : start + size] for start in range(0, len(parts), size)]
         with ThreadPoolExecutor(num_workers) as pool:
             done = pool.map(lambda share: [function(part) for part in share], shares)
             return [each for share in done for each in share]
+
+
+def _blocks(path: str) -> Iterator[bytes]:
+    with open(path, "rb", buffering=0) as file:
+        while block := file.read(_BLOCK_BYTES):
+            yield block

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from orch.core.atomic_write import write_atomically
 from orch.core.errors import DamagedFile
-from orch.core.safetensors_header import orch_header
+from orch.core.safetensors_header import NO_CHECKSUM, is_checked, orch_header, with_checksum
 from orch.models.kernel import PLAIN
 from orch.models.network import Network
 from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
@@ -104,11 +104,12 @@ def parse_snapshot(data: bytes, name: str, definitions: Definitions = BUILT_IN_D
 
 
 def _encode(tensors: Mapping[str, Tensor], header: Mapping[str, Any]) -> list[bytes | memoryview]:
-    return safetensors_pieces(tensors, {"orch": json.dumps(header)})
+    return with_checksum(safetensors_pieces(tensors, NO_CHECKSUM | {"orch": json.dumps(header)}))
 
 
 def _decode(data: bytes, name: str, needs: tuple[str, str]) -> tuple[dict[str, Tensor], dict[str, Any]]:
     try:
+        is_checked(data)
         tensors = load(data)
         header = orch_header(data)
     except (SafetensorError, ValueError) as error:

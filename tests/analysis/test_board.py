@@ -10,6 +10,7 @@ from orch.store import Store
 from orch.sweeps.scales import LAPTOP, SMOKE
 from tests.analysis.finished import finish
 from tests.analysis.invented import invented_row
+from tests.store.example import saved
 
 BILINEAR_ON_PARITY = 0
 
@@ -69,6 +70,6 @@ def test_the_best_trial_with_weights_is_found_among_the_chosen(tmp_path: Path) -
     assert board.best_with_weights(cell) is None
     kept = {trial.init_seed: trial.id for trial in trials if trial.learning_rate == 1e-3}
     for seed in (1, 0):
-        store.put_weights(kept[seed], b"weights")
+        store.put_weights(kept[seed], saved(b"weights"))
         row, weights = board.best_with_weights(cell) or pytest.fail("its weights were kept")
-        assert (row["trial_id"], weights) == (kept[seed], b"weights")
+        assert (row["trial_id"], weights) == (kept[seed], saved(b"weights"))

@@ -1,7 +1,6 @@
 """Results that ship with the package: made small, read by every command, changed by none."""
 
 import datetime
-import json
 import re
 
 import pytest
@@ -13,11 +12,13 @@ from orch.cli import main
 from orch.core.errors import OrchError, StoreReadOnly
 from orch.running.requests import find_trial
 from orch.store import Store, bundled
+from orch.store.records import parse_record
 from orch.sweeps.experiments import demo
 from orch.sweeps.registry import SWEEPS
 from orch.sweeps.scales import LAPTOP
 from orch.sweeps.selection import Results
 from tests.analysis.finished import finish, trials
+from tests.store.example import saved
 
 NOW = datetime.datetime(2025, 1, 1, tzinfo=datetime.UTC)
 
@@ -36,9 +37,9 @@ def store(tmp_path):
     [angles] = SWEEPS["angles"].cells(LAPTOP, Results.none())
     for trial, ood in zip(angles.trials, (0.1, 0.9, 0.3), strict=False):
         finish(store, trial, ood=ood, at_100=ood)
-        store.put_weights(trial.id, trial.id.encode())
-    store.put_weights(cells[0].trials[0].id, b"of no figure")
-    store.put_checkpoint(failed, b"unfinished")
+        store.put_weights(trial.id, saved(trial.id.encode()))
+    store.put_weights(cells[0].trials[0].id, saved(b"of no figure"))
+    store.put_checkpoint(failed, saved(b"unfinished"))
     store.put_bytes("logs/driver.jsonl", b"{}")
     asked = {"sweeps": ["demo"], "scale": "laptop", "where": [], "seconds": {failed: 1.0}, "waiting": 0}
     store.put_json("sweeps/one.json", asked)
@@ -209,4 +210,5 @@ def test_an_installation_without_results_says_so_and_does_not_point_to_them(tmp_
 
 
 def test_they_are_loaded_by_name_from_python_too(shipped):
-    assert analysis.load("bundled").trials.num_rows == json.loads((shipped / "bundle.json").read_text())["num_trials"]
+    counted = parse_record((shipped / "bundle.json").read_bytes())["num_trials"]
+    assert analysis.load("bundled").trials.num_rows == counted

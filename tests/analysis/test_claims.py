@@ -286,7 +286,7 @@ def test_angles_are_read_off_the_weights_in_the_store(harmonics, verdict, tmp_pa
     angle[:, 0] = 2 * np.pi / modulus * np.array(harmonics)
     head = np.ones((modulus + 2, width), np.float32)
     weights = {"embedding": embedding, "recurrence.angle": angle, "head.weight": head}
-    store.put_weights(cell.trials[0].id, save(weights))
+    store.put_weights(cell.trials[0].id, save(weights, {"orch": "{}"}))
     [asked] = judge_store(store, "laptop", [BY_ID["rotation-angles-at-harmonics"]])
     assert asked.judgements[0].verdict is verdict
     assert asked.judgements[0].trial_ids == (cell.trials[0].id,)

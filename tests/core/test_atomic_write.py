@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from orch.core.atomic_write import write_atomically
+from orch.core.errors import UnsafePath
 
 
 def test_a_file_is_created_and_replaced(tmp_path):
@@ -68,3 +69,18 @@ def test_a_device_or_a_pipe_is_written_to_and_never_replaced(tmp_path):
         write_atomically(pipe, b"through the pipe", durable=True)
         assert received.result(timeout=10) == b"through the pipe"
     assert stat.S_ISFIFO(pipe.stat().st_mode), "a rename would have put a plain file in its place"
+
+
+def test_a_link_to_a_file_is_refused_and_left(tmp_path):
+    (tmp_path / "file").write_bytes(b"old")
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    with pytest.raises(UnsafePath, match=f"link is a symbolic link: name what it leads to, {tmp_path / 'file'}"):
+        write_atomically(tmp_path / "link", b"new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "file").read_bytes() == b"old"
+
+
+def test_a_link_to_a_device_is_written_through(tmp_path):
+    (tmp_path / "link").symlink_to("/dev/null")
+    write_atomically(tmp_path / "link", b"gone")
+    assert (tmp_path / "link").is_symlink()

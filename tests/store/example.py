@@ -1,10 +1,12 @@
 """Finished trials that were never trained, for the tests of the store."""
 
 import datetime
+import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from orch.core.safetensors_header import NO_CHECKSUM, with_checksum
 from orch.store import Store, curve_rows, trial_row
 from orch.sweeps.result import CurvePoint, Result, StopReason
 from orch.sweeps.trial import make_trial
@@ -38,6 +40,13 @@ def write_example(
         trial_row(result, {"attempt_id": attempt_id, "finished_at": finished}), curve_rows(result, attempt_id)
     )
     return result.trial.id
+
+
+def saved(data: bytes) -> bytes:
+    """Return bytes as the only tensor of a file that is saved as checkpoints and weights are."""
+    tensor = {"dtype": "U8", "shape": [len(data)], "data_offsets": [0, len(data)]}
+    header = json.dumps({"__metadata__": NO_CHECKSUM | {"orch": "{}"}, "x": tensor}, separators=(",", ":")).encode()
+    return b"".join(with_checksum([len(header).to_bytes(8, "little"), header, data]))
 
 
 def ids(seeds: Iterable[int]) -> set[str]:

@@ -25,6 +25,7 @@ def everything_a_store_does(root):
     store = Store.open(root)
     for seed in range(2):
         write_example(store, seed, minute=seed)
+    write_example(store, seed=0, attempt="later", minute=9)
     store.put_checkpoint("t", b"old")
     store.put_checkpoint("t", b"new")
     store.put_weights("t", b"weights")

@@ -7,7 +7,7 @@ import pytest
 
 from orch.store import Store
 from orch.store.local_files import ABANDONED_SECONDS
-from tests.store.example import everything, ids, parts, write_example
+from tests.store.example import everything, ids, parts, saved, write_example
 from tests.store.processes import run, run_until_killed
 
 BEFORE_THE_ROW = ["part-written", "part-renamed", "curves-written", "part-written:2"]
@@ -60,7 +60,7 @@ def test_a_compaction_killed_at_any_point_neither_loses_nor_duplicates_rows(stor
 
 def test_compaction_removes_checkpoints_that_dead_writers_left_half_written(tmp_path):
     store = Store.open(tmp_path)
-    store.put_checkpoint("t", b"whole")
+    store.put_checkpoint("t", saved(b"whole"))
     dead, living = (tmp_path / "checkpoints" / f".t.safetensors.{name}" for name in ("dead", "living"))
     for path in (dead, living):
         path.write_bytes(b"ha")
@@ -70,12 +70,12 @@ def test_compaction_removes_checkpoints_that_dead_writers_left_half_written(tmp_
     store.compact()
     assert not dead.exists()
     assert living.exists()
-    assert store.get_checkpoint("t") == b"whole"
+    assert store.get_checkpoint("t") == saved(b"whole")
 
 
 def test_a_checkpoint_stays_the_old_one_if_its_writer_dies_while_replacing_it(tmp_path, monkeypatch):
     store = Store.open(tmp_path)
-    store.put_checkpoint("t", b"old")
+    store.put_checkpoint("t", saved(b"old"))
 
     class Died(BaseException):
         pass
@@ -86,5 +86,5 @@ def test_a_checkpoint_stays_the_old_one_if_its_writer_dies_while_replacing_it(tm
 
     monkeypatch.setattr("orch.store.local_files.crash_point", die)
     with pytest.raises(Died):
-        store.put_checkpoint("t", b"new, and longer")
-    assert store.get_checkpoint("t") == b"old"
+        store.put_checkpoint("t", saved(b"new, and longer"))
+    assert store.get_checkpoint("t") == saved(b"old")

@@ -1,18 +1,19 @@
 import pytest
 
-from orch.store import Store
+from orch.store import Store, StoreWarning
+from tests.store.example import saved
 
 
 def test_checkpoints_and_weights_are_read_as_written(tmp_path):
     store = Store.open(tmp_path / "store")
     assert store.get_checkpoint("t") is None
     assert store.get_weights("t") is None
-    store.put_checkpoint("t", b"one")
-    store.put_weights("t", b"two")
-    assert (store.get_checkpoint("t"), store.get_weights("t")) == (b"one", b"two")
-    store.put_checkpoint("t", b"two")
-    assert store.get_checkpoint("t") == b"two"
-    assert (tmp_path / "store" / "checkpoints" / "t.safetensors").read_bytes() == b"two"
+    store.put_checkpoint("t", saved(b"one"))
+    store.put_weights("t", saved(b"two"))
+    assert (store.get_checkpoint("t"), store.get_weights("t")) == (saved(b"one"), saved(b"two"))
+    store.put_checkpoint("t", saved(b"two"))
+    assert store.get_checkpoint("t") == saved(b"two")
+    assert (tmp_path / "store" / "checkpoints" / "t.safetensors").read_bytes() == saved(b"two")
     store.delete_checkpoint("t")
     store.delete_checkpoint("t")
     assert store.get_checkpoint("t") is None
@@ -24,7 +25,8 @@ def test_json_files_are_listed_by_name_without_damaged_ones(tmp_path):
     store.put_json("drivers/two.json", [2])
     store.put_bytes("drivers/broken.json", b'{"beat": ')
     (tmp_path / "drivers" / ".half.json").write_text("{}")
-    assert store.list_json("drivers") == {"one": {"beat": 1}, "two": [2]}
+    with pytest.warns(StoreWarning, match=r"drivers/broken.json .* was moved to damaged/drivers/broken.json"):
+        assert store.list_json("drivers") == {"one": {"beat": 1}, "two": [2]}
     assert store.get_json("drivers/one.json") == {"beat": 1}
     assert store.get_json("drivers/broken.json") is None
     assert store.get_json("drivers/none.json") is None

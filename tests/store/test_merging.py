@@ -17,6 +17,7 @@ from orch.sweeps.trial import Trial
 from orch.training.train import train
 from tests.analysis.finished import finish
 from tests.small import small_trial
+from tests.store.example import saved
 
 
 def trials(number: int) -> list[Trial]:
@@ -39,7 +40,7 @@ def test_a_merge_adds_what_is_new_once_with_its_source_and_leaves_the_other_stor
     for store, its in ((alice, (first, second)), (bob, (second, third)), (mine, (first,))):
         for trial in its:
             finish(store, trial, ood=0.25 if store is mine else 0.5)
-    bob.put_weights(third.id, b"weights")
+    bob.put_weights(third.id, saved(b"weights"))
     before = contents(tmp_path / "alice")
     said = merge(alice.uri, bob.uri, "--store", mine.uri)
     assert f"{alice.uri}: 1 new trial, 1 already there, 1 of them with other numbers" in said
@@ -53,7 +54,7 @@ def test_a_merge_adds_what_is_new_once_with_its_source_and_leaves_the_other_stor
     }
     assert rows[first.id]["ood_accuracy"] == 0.25, "what is there stays"
     assert mine.read("curves").num_rows == 6
-    assert mine.get_weights(third.id) == b"weights"
+    assert mine.get_weights(third.id) == saved(b"weights")
     after = contents(tmp_path / "mine")
     merge(alice.uri, bob.uri, "--store", mine.uri)
     assert contents(tmp_path / "mine") == after, "a second merge writes nothing"

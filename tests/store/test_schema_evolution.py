@@ -2,6 +2,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from orch.core.checksum import checksum
 from orch.core.errors import StoreTooNew
 from orch.store import SCHEMAS, Store
 from tests.store.example import START, write_example
@@ -11,7 +12,10 @@ def write_by_hand(root, name, columns, version=1, table="trials"):
     folder = root / table / "0"
     folder.mkdir(parents=True, exist_ok=True)
     metadata = {"orch.table": table, "orch.schema_version": str(version)}
-    pq.write_table(pa.table(columns).replace_schema_metadata(metadata), folder / f"{name}.parquet")
+    path = folder / f"{name}.parquet"
+    pq.write_table(pa.table(columns).replace_schema_metadata(metadata), path)
+    if version > 1:  # from then on, names have a checksum
+        path.rename(folder / f"{name}-{name}-{checksum([path.read_bytes()])}.parquet")
 
 
 def an_old_row(**more):

@@ -19,7 +19,7 @@ def write(location: str, first: str, last: str) -> None:
 
 
 def compact(location: str) -> None:
-    Store.open(location).compact(min_parts=2)
+    Store.open(location).compact(min_parts=2, rewrite=True)
 
 
 def compact_until(location: str, stop: str) -> None:
