@@ -10,12 +10,13 @@ import resource
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
+
+from orch.core.scratch import scratch_folder
 
 _SIZES = {"MB": 10**6, "GB": 10**9}
 _SPARE_BYTES = 10**9
@@ -25,14 +26,13 @@ _QUESTION, _ANSWER, _ERROR = "question.json", "answer", "error.json"
 
 def answer_in_process(sql: str, tables: Mapping[str, pa.Table], seconds: float, memory: str, rows: int) -> pa.Table:
     """Run a statement over these tables and return its first rows; raise the error that DuckDB would raise."""
-    with tempfile.TemporaryDirectory(prefix="orch-query-") as name:
-        folder = Path(name)
+    with scratch_folder("query") as folder:
         for number, table in enumerate(tables.values()):
             _write(table, folder / str(number))
         question = {"sql": sql, "tables": list(tables), "seconds": seconds, "memory": memory, "rows": rows}
         (folder / _QUESTION).write_text(json.dumps(question))
         # -P: a module in the folder where the server was started must not take the place of one of ours.
-        command = [sys.executable, "-P", "-m", __name__, name]
+        command = [sys.executable, "-P", "-m", __name__, str(folder)]
         code = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode
         if code == -signal.SIGALRM:
             raise duckdb.InterruptException("the time is over")

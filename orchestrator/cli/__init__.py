@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from orch.core.errors import OrchError, UnknownName
+from orch.core.interruption import ending_cleanly, exit_code, received, sentence
 from orch.core.printable import printable_lines
 
 
@@ -31,6 +32,10 @@ class LazyGroup(click.Group):
             raise UnknownName("command", args[0], self.list_commands(context))
         return super().resolve_command(context, args)
 
+    def main(self, *args: Any, **more: Any) -> Any:
+        with ending_cleanly():
+            return super().main(*args, **more)
+
     def make_context(self, *args: Any, **more: Any) -> click.Context:
         with _reported():
             return super().make_context(*args, **more)
@@ -42,12 +47,17 @@ class LazyGroup(click.Group):
 
 @contextlib.contextmanager
 def _reported() -> Iterator[None]:
-    """Print an `OrchError`, or what click says of a command line, as a message without a traceback, and exit."""
+    """Print an `OrchError`, a signal, or what click says of a command line, without a traceback, and exit."""
     try:
         yield
-    except click.exceptions.NoArgsIsHelpError:
+    except (click.exceptions.NoArgsIsHelpError, click.exceptions.Exit):
         raise
-    except (OrchError, click.UsageError) as error:
+    except (Exception, KeyboardInterrupt) as error:
+        if received() is not None or isinstance(error, KeyboardInterrupt):
+            click.echo(sentence(exit_code() - 128), err=True)
+            sys.exit(exit_code())
+        if not isinstance(error, OrchError | click.UsageError):
+            raise
         text = _usage_problem(error) if isinstance(error, click.UsageError) else str(error)
         for line in printable_lines(text):
             click.echo(f"error: {line}", err=True)

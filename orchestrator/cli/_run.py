@@ -12,6 +12,7 @@ from orch.cli._options import Command, on_option
 from orch.cli._tables import print_rows
 from orch.core.counted import counted
 from orch.core.errors import InvalidSettings
+from orch.core.interruption import exit_code
 from orch.running.options import RunOptions
 from orch.running.progress import duration
 
@@ -172,7 +173,7 @@ def run(requests: Sequence[Any], store_location: str, given: dict[str, Any]) -> 
         click.echo(f"stopped: {summary.stopped}; {counted(summary.left, 'trial')} left: orch resume continues")
     _print_results(opened, summary.trials, [name for request in requests for name in request.sweeps])
     if summary.stopped == "interrupted":
-        sys.exit(130)
+        sys.exit(exit_code())
     if summary.failed or summary.left:
         sys.exit(3)
 

@@ -7,26 +7,29 @@ from typing import Any
 import click
 
 from orch.core.counted import counted
+from orch.core.interruption import Interrupted, note
 from orch.sweeps.result import CurvePoint
 from orch.sweeps.trial import Trial
 
 
 class Interrupt:
-    """Records that Ctrl-C was pressed, so that training can stop between two steps. A second Ctrl-C raises at once."""
+    """Records Ctrl-C or SIGTERM, so that training can stop between two steps. A second one raises at once."""
 
     def __init__(self) -> None:
         self.asked = False
 
     def __enter__(self) -> "Interrupt":
-        self._before = signal.signal(signal.SIGINT, self._ask)
+        self._before = {number: signal.signal(number, self._ask) for number in (signal.SIGINT, signal.SIGTERM)}
         return self
 
     def __exit__(self, *error: Any) -> None:
-        signal.signal(signal.SIGINT, self._before)
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
 
     def _ask(self, number: int, frame: Any) -> None:
+        note(number)
         if self.asked:
-            raise KeyboardInterrupt
+            raise Interrupted(number)
         self.asked = True
 
 

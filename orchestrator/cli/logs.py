@@ -7,6 +7,7 @@ import click
 from orch.cli._on import say, write
 from orch.cli._options import on_option, store_option
 from orch.core.errors import InvalidSettings
+from orch.core.interruption import exit_code
 from orch.core.printable import printable
 
 
@@ -39,4 +40,4 @@ def logs(store: str, on: str | None, follow: bool, as_json: bool) -> None:
         for line in follow_log(opened, driver_id) if follow else read_log(opened, driver_id):
             click.echo(line if as_json else printable(readable_line(line)))
     except KeyboardInterrupt:
-        sys.exit(130)
+        sys.exit(exit_code())

@@ -20,6 +20,7 @@ from orch.cli._sweeps import file_argument, read_definitions
 from orch.cli._tables import print_rows
 from orch.core.counted import counted
 from orch.core.errors import InvalidSettings, StoreReadOnly
+from orch.core.interruption import exit_code
 from orch.core.printable import printable
 from orch.running.progress import duration
 from orch.search.objective import Objective
@@ -144,7 +145,7 @@ def search(
         if summary.stopped:
             click.echo(f"stopped: {summary.stopped}; the same command continues")
     if summary.stopped == "interrupted":
-        sys.exit(130)
+        sys.exit(exit_code())
     if summary.failed or summary.stopped:
         sys.exit(3)
 

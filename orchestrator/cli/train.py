@@ -17,6 +17,7 @@ from orch.cli._tables import print_rows
 from orch.cli._training_display import Display, Interrupt
 from orch.core.counted import counted
 from orch.core.errors import InvalidSettings
+from orch.core.interruption import exit_code
 from orch.core.safetensors_header import read_orch_header
 from orch.running.options import RunOptions
 from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions, described_task
@@ -122,7 +123,7 @@ def train(
         else:
             save_snapshot(checkpoint, training.snapshot())
             click.echo(f"interrupted at step {training.step:,}; the same command continues from {checkpoint}", err=True)
-        sys.exit(130)
+        sys.exit(exit_code())
     result = training.results[0]
     if save is not None:
         save_model(save, result)

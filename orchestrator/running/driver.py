@@ -8,9 +8,9 @@ Live objects are kept in `RUNS` and looked up by the driver's id, because Tune p
 
 import logging
 import os
-import shutil
-import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from ray import tune
@@ -18,8 +18,11 @@ from ray.tune.experiment import Trial as TuneTrial
 from ray.tune.schedulers import TrialScheduler
 from ray.tune.search.search_algorithm import SearchAlgorithm
 
+from orch.core.scratch import scratch_folder
+from orch.running.local_ray import own_folder
 from orch.running.ray_compat import create_tune_trial, losses_as_actor_errors, no_ray_on_stdout, patient_stops
 from orch.running.run_state import RunState
+from orch.running.store_address import handed_out, location_at
 from orch.running.worker import UnitRequest, UnitRun, check_shared
 
 REPORT_SECONDS = 2.0
@@ -44,16 +47,14 @@ def run(state: RunState, worker: "type[Worker] | None" = None, scheduler: TrialS
         os.environ[name] = value
     for name in ("ray", "ray.tune", "ray.train", "ray.data"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    RUNS[run_id] = state
     resources = {"cpu": 1.0} | ({"gpu": machines.gpus_per_trial} if machines.device == "cuda" else {})
-    scratch = tempfile.mkdtemp(prefix="orch-tune-")
-    try:
+    with scratch_folder("tune", own_folder()) as scratch, _in_runs(state):
         tuner = tune.Tuner(
             tune.with_resources(worker or Worker, resources),
             tune_config=tune.TuneConfig(search_alg=_Queue(run_id), scheduler=scheduler, reuse_actors=True),
             run_config=tune.RunConfig(
                 name="sweep",
-                storage_path=scratch,
+                storage_path=str(scratch),
                 verbose=0,
                 progress_reporter=_NoReports(),
                 callbacks=[_Watch(run_id)],
@@ -64,11 +65,19 @@ def run(state: RunState, worker: "type[Worker] | None" = None, scheduler: TrialS
         )
         with losses_as_actor_errors(), patient_stops(), no_ray_on_stdout():
             tuner.fit()
-    finally:
-        del RUNS[run_id]
-        shutil.rmtree(scratch, ignore_errors=True)
     if state.error is not None:
         raise state.error
+
+
+@contextmanager
+def _in_runs(state: RunState) -> Iterator[None]:
+    """Let Tune's callbacks find the run, and its workers the store."""
+    RUNS[state.driver_id] = state
+    try:
+        with handed_out(state.store_address, state.store.uri):
+            yield
+    finally:
+        del RUNS[state.driver_id]
 
 
 class _Queue(SearchAlgorithm):
@@ -173,6 +182,7 @@ class Worker(tune.Trainable):
     def step(self) -> dict[str, Any]:
         # Not in setup: an exception in a step is reported with its traceback, one in setup as a lost actor.
         if self._unit_run is None:
+            self._request = self._request | {"store": location_at(self._request["store"])}
             check_shared(self._request)
             self._unit_run = self.open(self._request)
         return self._unit_run.run_for(REPORT_SECONDS)

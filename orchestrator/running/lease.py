@@ -8,26 +8,44 @@ import os
 import threading
 import time
 import uuid
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+from orch.core.errors import OrchError
 from orch.store import Store
-from orch.store.drivers import DEAD_AFTER_SECONDS, process_state, read_drivers
+from orch.store.drivers import (
+    DEAD_AFTER_SECONDS,
+    MOST_DRIVERS,
+    SILENT_SECONDS,
+    DriverRecord,
+    DriverWatch,
+    Life,
+    process_state,
+)
 
 BEAT_SECONDS = 5.0
-_MISSED_BEATS = 3
-"""Heartbeats that a driver on this machine has missed before its file is deleted: one that only looks dead, because
-it runs in a container, writes within the time."""
+LOOK_SECONDS = 0.5
+LAST_NUMBER = "last_driver.json"
+"""The file with the highest number that a driver of the store has had."""
+
+
+class StoreHeld(OrchError):
+    """Raised when another driver works on the store."""
 
 
 class Lease:
     """This driver's file in the store. A thread renews it; it is deleted when the driver exits normally."""
 
-    def __init__(self, store: Store, sweeps: str):
-        self._store, self._sweeps = store, sweeps
+    def __init__(self, store: Store, sweeps: str, clock: Callable[[], float] = time.monotonic):
+        self._store, self._sweeps, self._clock = store, sweeps, clock
+        self._drivers = DriverWatch(store, clock)
         self.driver_id = uuid.uuid4().hex[:12]
         self._started_at = datetime.now(UTC).isoformat(timespec="seconds")
-        self.began = 0.0
+        self.number: int | None = None
+        """This driver's place in the order of drivers: higher than that of any driver before, unless both start at the
+        same moment. Attempts are numbered by it, so that which result counts does not depend on anybody's clock."""
+        self._num_beats = 0
         self._claims: set[str] = set()
         self._others: frozenset[str] = frozenset()
         self._num_others = 0
@@ -37,7 +55,15 @@ class Lease:
         self._thread = threading.Thread(target=self._beat, daemon=True, name="orch-heartbeat")
 
     def __enter__(self) -> "Lease":
-        self.began = time.time()
+        # Lamport's bakery: the file says first that a number is being chosen, so that a driver that chooses at the same
+        # moment waits for it, and none of two overlooks the other.
+        self._write()
+        known = [other.number or 0.0 for other, _ in self._drivers.look()]
+        last = self._store.get_json(LAST_NUMBER)
+        if isinstance(last, int) and 0 <= last < MOST_DRIVERS:
+            known.append(last)
+        self.number = 1 + int(max(known))
+        self._store.put_json(LAST_NUMBER, self.number)
         self._write()
         self._read_others()
         self._thread.start()
@@ -47,6 +73,31 @@ class Lease:
         self._exiting.set()
         self._thread.join()
         self._store.delete(f"drivers/{self.driver_id}.json")
+
+    def check_alone(self, remedy: str) -> None:
+        """Raise `StoreHeld` if another driver works on the store; `remedy` is what the user can do then.
+
+        It waits until it is known of every other driver whether it is alive. Once this driver has its file in the
+        store, it gives way only to those with a lower number: of several that start at the same moment, one goes on.
+        """
+        patience = self._clock() + SILENT_SECONDS
+        while True:
+            lives = [(other, life) for other, life in self._drivers.look() if self._comes_before(other)]
+            alive = [other for other, life in lives if life is Life.ALIVE]
+            # One that has been choosing its number for so long is stuck, and may still go on.
+            if holders := [other for other in alive if other.number is not None or self._clock() > patience]:
+                names = "; ".join(other.description for other in holders)
+                raise StoreHeld(f"{self._store.location} is being worked on by {names}: {remedy}")
+            if not alive and not any(life is Life.UNKNOWN for _, life in lives):
+                return
+            time.sleep(LOOK_SECONDS)
+
+    def _comes_before(self, other: DriverRecord) -> bool:
+        if other.driver_id == self.driver_id:
+            return False
+        if self.number is None or other.number is None:
+            return True
+        return (other.number, other.driver_id) < (self.number, self.driver_id)
 
     @property
     def shared(self) -> bool:
@@ -83,6 +134,7 @@ class Lease:
     def _write(self) -> None:
         with self._lock:
             claims = sorted(self._claims)
+            self._num_beats += 1
         self._store.put_json(
             f"drivers/{self.driver_id}.json",
             {
@@ -92,8 +144,9 @@ class Lease:
                 "process_start": process_state(os.getpid())[1],
                 "started_at": self._started_at,
                 "sweeps": self._sweeps,
-                "began": self.began,
+                "number": self.number,
                 "beat": time.time(),
+                "beats": self._num_beats,
                 "claims": claims,
                 "counts": self.counts,
             },
@@ -103,15 +156,14 @@ class Lease:
         """Read what other drivers have claimed, and delete the files that drivers left behind when they were killed."""
         claimed: set[str] = set()
         num_others = 0
-        for other in read_drivers(self._store):
+        for other, life in self._drivers.look():
             if other.driver_id == self.driver_id:
                 continue
-            if other.alive:
+            if life is not Life.DEAD:
                 claimed |= other.claims
                 num_others += 1
-            elif time.time() - other.beat > (
-                _MISSED_BEATS * BEAT_SECONDS if other.ended_here else 10 * DEAD_AFTER_SECONDS
-            ):
+            # A driver that only looks dead, because it runs in a container of the same name, writes within this time.
+            elif self._drivers.silent_seconds(other) > (SILENT_SECONDS if other.here else DEAD_AFTER_SECONDS):
                 self._store.delete(f"drivers/{other.driver_id}.json")
         with self._lock:
             self._others = frozenset(claimed)

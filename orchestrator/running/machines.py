@@ -12,7 +12,10 @@ import ray
 
 from orch.core.counted import counted
 from orch.core.errors import OrchError
+from orch.core.interruption import leaving_at_once
 from orch.running.autoscaling import BOOTSTRAP, ClusterLimits
+from orch.running.local_ray import local_ray
+from orch.running.ray_compat import considerate_start
 from orch.usercode import UserCode
 
 JOIN_SECONDS = 60.0
@@ -67,8 +70,20 @@ def connected(num_cpus: int | None = None, gpus_per_trial: float = 1.0, device: 
     address = os.environ.get("RAY_ADDRESS") or ("auto" if limits else None)
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
     if address:
+        with _cluster(address, limits, **quiet) as found:
+            yield _machines(found, limits or ClusterLimits(), gpus_per_trial, device)
+    else:
+        with local_ray(num_cpus, **quiet):
+            yield _machines(None, ClusterLimits(), gpus_per_trial, device)
+
+
+@contextmanager
+def _cluster(address: str, limits: ClusterLimits | None, **options: Any) -> Iterator[str]:
+    """Connect to a cluster, yield the address of its control store, and leave it at the end."""
+    try:
         try:
-            ray.init(address=address, **quiet)
+            with leaving_at_once(), considerate_start(only_loopback=False):
+                ray.init(address=address, **options)
         except ConnectionError as error:
             if "RAY_ADDRESS" not in os.environ:
                 raise OrchError(
@@ -78,14 +93,11 @@ def connected(num_cpus: int | None = None, gpus_per_trial: float = 1.0, device: 
             raise OrchError(
                 f"no Ray cluster answers at RAY_ADDRESS={address} ({error}): start it, or unset it"
             ) from None
-        address = ray.get_runtime_context().gcs_address
         _wait_for_own_machines(limits)
-    else:
-        ray.init(address="local", num_cpus=num_cpus, include_dashboard=False, **quiet)
-    try:
-        yield _machines(address, limits or ClusterLimits(), gpus_per_trial, device)
+        yield ray.get_runtime_context().gcs_address
     finally:
-        ray.shutdown()
+        with leaving_at_once():
+            ray.shutdown()
 
 
 def _wait_for_own_machines(limits: ClusterLimits | None) -> None:

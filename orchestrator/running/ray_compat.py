@@ -5,8 +5,10 @@
 
 import functools
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
 import ray
@@ -19,7 +21,7 @@ from ray.tune.experiment.config_parser import _create_trial_from_spec, _make_par
 
 from orch.running.failures import Failure, TrialError, describe
 from orch.running.options import STOP_SECONDS
-from orch.store import Outcome
+from orch.store import Outcome, scrub
 
 
 class WorkerGone(RayActorError):
@@ -54,6 +56,27 @@ def _replaced(owner: Any, name: str, replacement: Any) -> Iterator[None]:
         yield
     finally:
         setattr(owner, name, original)
+
+
+@contextmanager
+def considerate_start(only_loopback: bool) -> Iterator[None]:
+    """Let Ray start without the signal handler of its own that would replace ours, and without secrets in its files.
+
+    Ray's processes get groups of their own, so that a signal to the driver's group, as `timeout` and batch systems send
+    it, does not end Ray before the driver has stopped. With `only_loopback`, Ray listens nowhere else. Ray 2.60 listens
+    on all interfaces, except where it supports no clusters, as on macOS; it is told to behave as it does there. It
+    records the command line of its driver, in which the store's location may stand.
+    """
+    command: Any = ray._private.utils.get_entrypoint_name
+    with ExitStack() as stack:
+        stack.enter_context(_replaced(ray._private.utils, "set_sigterm_handler", lambda handler: None))
+        stack.enter_context(_replaced(ray._private.utils, "get_entrypoint_name", lambda: scrub(command())))
+        if sys.platform == "linux":  # elsewhere, Ray ends its processes by their group
+            start = functools.partial(subprocess.Popen, process_group=0)
+            stack.enter_context(_replaced(ray._private.services, "ConsolePopen", start))
+        if only_loopback:
+            stack.enter_context(_replaced(ray._private.ray_constants, "ENABLE_RAY_CLUSTER", False))
+        yield
 
 
 def patient_stops() -> AbstractContextManager[None]:

@@ -1,8 +1,8 @@
 """The state of one run in the driver: the units that wait, run or failed, and the rule for retries."""
 
+import functools
 import math
 import time
-import uuid
 from collections import deque
 from typing import Any
 
@@ -16,10 +16,11 @@ from orch.running.machines import Machines
 from orch.running.options import RunOptions
 from orch.running.ray_compat import failure_of, raised_error
 from orch.running.running_trial import RunningTrial
+from orch.running.store_address import address_of
 from orch.running.units import Listener, Turn, Unit
 from orch.running.worker import SUMMARY, UnitRequest
 from orch.store import Outcome, Store
-from orch.store.attempts import Attempt
+from orch.store.attempts import Attempt, make_attempt_id
 from orch.usercode import codes_defining
 
 
@@ -38,9 +39,12 @@ class RunState:
         listener: Listener,
         store: Store,
         driver_id: str,
+        driver_number: int = 0,
     ):
+        """`driver_number` is the driver's place in the order of drivers: see `Lease.number`."""
         self.queue, self.machines, self.options, self.listener = queue, machines, options, listener
-        self.store, self.driver_id = store, driver_id
+        self.store, self.driver_id, self._driver_number = store, driver_id, driver_number
+        self.store_address = address_of(store.uri, driver_id)
         self.running_units: dict[str, tuple[TuneTrial, Unit]] = {}
         """The units that Tune has been given, by the id of their Tune trial."""
         self.error: OrchError | None = None
@@ -87,12 +91,13 @@ class RunState:
 
     def request(self, unit: Unit) -> UnitRequest:
         """Begin a new attempt at a unit, and return the message to its worker."""
-        unit.attempts = {trial.id: uuid.uuid4().hex for trial in unit.open_trials}
+        attempt = functools.partial(make_attempt_id, self._driver_number, self.num_started)
+        unit.attempts = {trial.id: attempt() for trial in unit.open_trials}
         unit.last_report_at, unit.running = time.monotonic(), []
         return UnitRequest(
             trials=[trial.to_dict() for trial in unit.open_trials],
             attempts=unit.attempts,
-            store=self.store.uri,
+            store=self.store_address,
             driver_id=self.driver_id,
             device=self.machines.device,
             threads=1,

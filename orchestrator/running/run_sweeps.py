@@ -22,7 +22,7 @@ from orch.running.lease import Lease
 from orch.running.options import DEFAULT_TRAINING, RunOptions
 from orch.running.progress import Progress, ProgressCount, duration
 from orch.running.requests import Request, record
-from orch.running.session import Session, check_holders, compacting, interruptible
+from orch.running.session import Session, compacting, interruptible
 from orch.running.trial_order import TrialOrder
 from orch.running.units import Decider, Turn, Unit, make_packs, packed
 from orch.store import Store
@@ -86,8 +86,9 @@ def run_sweeps(
     if not on_cluster():
         check_memory((planned.trial for planned in todo.values()), options.device)
         check_device((planned.trial for planned in todo.values()), found_device(options.device))
+    lease = Lease(store, "; ".join(request.description for request in requests))
     if not options.join:
-        check_holders(store, REMEDY_IF_HELD)
+        lease.check_alone(REMEDY_IF_HELD)
     started = time.monotonic()
     with connected(options.num_cpus, options.gpus_per_trial, options.device) as machines:
         check_device((planned.trial for planned in todo.values()), machines.device)
@@ -99,13 +100,12 @@ def run_sweeps(
         if estimate > LONG_SECONDS and not options.confirm(f"This may take {duration(estimate)}. Start?"):
             raise OrchError("nothing was started: select fewer trials with --where, or add --yes")
         store.verify()
-        names = "; ".join(request.description for request in requests)
         with (
-            Lease(store, names) as lease,
+            lease,
             _Session(requests, plans, todo, store, machines, lease, options, decider) as session,
         ):
             if not options.join:  # Ray takes seconds to start, in which another driver may have started too
-                check_holders(store, REMEDY_IF_HELD, lease)
+                lease.check_alone(REMEDY_IF_HELD)
             for request, plan in zip(requests, plans, strict=True):
                 record(store, request, packed(plan, options.pack))
             try:
@@ -220,9 +220,18 @@ class _Session(Session):
                 if self._lease.shared:
                     units.reverse()  # the other driver began at the front
                 if units:
+                    lease = self._lease
                     with self._display or nullcontext():
                         driver.run(
-                            RunState(deque(units), self._machines, options, self, self._store, self._lease.driver_id)
+                            RunState(
+                                deque(units),
+                                self._machines,
+                                options,
+                                self,
+                                self._store,
+                                lease.driver_id,
+                                lease.number or 0,
+                            )
                         )
                 # Trials that waited for results may be able to run now.
                 again = [request.plan(self._store, self._probe) for request in self._requests]

@@ -1,6 +1,5 @@
 """The common part of runs of sweeps and searches: stopping on Ctrl-C or in time, and compaction of the store."""
 
-import os
 import signal
 import threading
 import time
@@ -10,39 +9,19 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Self
 
-from orch.core.errors import OrchError
+from orch.core.interruption import leave, note
 from orch.running.display import Display
 from orch.running.driver_log import StoreLog, open_driver_log
 from orch.running.lease import Lease
 from orch.running.options import RunOptions
 from orch.running.units import Unit
 from orch.store import Store
-from orch.store.drivers import live_drivers
 
 COMPACT_SECONDS = 30.0
 COMPACT_PARTS = 256
 PUBLISH_SECONDS = 1.0
 MOST_PUBLISHED = 100
 """Running trials whose progress the driver's file in the store shows."""
-
-
-class StoreHeld(OrchError):
-    """Raised when another driver works on the store."""
-
-
-def check_holders(store: Store, remedy: str, lease: Lease | None = None) -> None:
-    """Raise `StoreHeld` if another driver works on the store; `remedy` is what the user can do then.
-
-    A driver that has its own lease by now gives way only to those that took theirs before: of several drivers that
-    start at the same moment, the first goes on.
-    """
-    holders = live_drivers(store)
-    if lease is not None:
-        own = (lease.began, lease.driver_id)
-        holders = [other for other in holders if (other.began, other.driver_id) < own]
-    if holders:
-        names = "; ".join(other.description for other in holders)
-        raise StoreHeld(f"{store.location} is being worked on by {names}: {remedy}")
 
 
 @contextmanager
@@ -58,8 +37,9 @@ def interruptible(interrupted: Callable[[], None], ends_process: bool = True) ->
 
     def interrupt(number: int, frame: Any) -> None:
         nonlocal was_interrupted
+        note(number)
         if was_interrupted and ends_process:
-            os._exit(130)
+            leave(number)
         if was_interrupted:
             raise KeyboardInterrupt
         was_interrupted = True

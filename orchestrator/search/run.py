@@ -9,7 +9,6 @@ from orch.core.counted import counted
 from orch.core.errors import OrchError
 from orch.running.lease import Lease
 from orch.running.options import RunOptions
-from orch.running.session import check_holders
 from orch.search.history import History, record_question
 from orch.search.search_session import SearchSession, SearchSummary
 from orch.search.smallest import Smallest
@@ -76,7 +75,8 @@ def run_search(
     strategy = make_strategy(question, num_points)
     history = History(store, question.id)
     remedy = "wait for it, or search on another --store"
-    check_holders(store, remedy)
+    lease = Lease(store, f"search {question.id}")
+    lease.check_alone(remedy)
     probe([question.example], say)
     with connected(options.num_cpus, options.gpus_per_trial, options.device) as machines:
         say(f"running on {machines.description}; store {store.location}")
@@ -88,8 +88,8 @@ def run_search(
         )
         say(f"search {question.id}: {question.description}; at most {counted(strategy.num_points, 'point')}{known}")
         store.verify()
-        with Lease(store, f"search {question.id}") as lease:
-            check_holders(store, remedy, lease)  # again: Ray takes seconds to start
+        with lease:
+            lease.check_alone(remedy)  # again: Ray takes seconds to start
             record_question(store, question, num_points)
             with SearchSession(question, strategy, history, store, machines, lease, options) as session:
                 summary = session.run()

@@ -96,7 +96,14 @@ class SearchSession(Session):
         display = self._display = Display(self._progress, quiet=self._options.quiet)
         driver_id = self._lease.driver_id
         state = tuning.PointsRun(
-            self._question, self._rungs, self._machines, self._options, self, self._store, driver_id
+            self._question,
+            self._rungs,
+            self._machines,
+            self._options,
+            self,
+            self._store,
+            driver_id,
+            self._lease.number or 0,
         )
         with interruptible(self.interrupt), compacting(self._store, self.log), display:
             driver.run(state, tuning.PointWorker, tuning.Pruning(driver_id))

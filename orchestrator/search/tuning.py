@@ -154,8 +154,9 @@ class PointsRun(RunState):
         points: Points,
         store: Store,
         driver_id: str,
+        driver_number: int = 0,
     ):
-        super().__init__(deque(), machines, options, points, store, driver_id)
+        super().__init__(deque(), machines, options, points, store, driver_id, driver_number)
         self._question, self._rungs = question, rungs
 
     @property

@@ -2,6 +2,7 @@
 
 import enum
 import os
+import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -31,6 +32,19 @@ ENDED_WELL = frozenset({Outcome.FINISHED, Outcome.DIVERGED})
 """Outcomes of attempts that have a result."""
 LEFT_OFF = frozenset({Outcome.INTERRUPTED, Outcome.PRUNED})
 """Outcomes of attempts that were stopped on purpose, without a result and without an error."""
+
+
+NUMBERED = "^n[0-9a-f]{8}-[0-9a-f]{8}-"
+"""Pattern of the attempt ids that `make_attempt_id` makes. Those of earlier versions are hexadecimal throughout."""
+
+
+def make_attempt_id(driver_number: int, attempt_number: int) -> str:
+    """Make an id that sorts after those of all earlier drivers, and of this driver's earlier attempts.
+
+    Of several results of a trial, that of the smallest id counts. So a result never gives way to a later driver's, and
+    nobody's clock decides.
+    """
+    return f"n{driver_number:08x}-{attempt_number:08x}-{secrets.token_hex(8)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

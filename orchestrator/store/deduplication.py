@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from orch.store.attempts import NUMBERED
 from orch.store.columns import KEYS, TIMES
 
 
@@ -26,11 +27,28 @@ def unique(table: str, data: pa.Table) -> pa.Table:
 
 
 def standing(trials: pa.Table, withdrawn: pa.Table) -> pa.Table:
-    """Return the results that count: of each trial, the first that was not withdrawn."""
+    """Return the results that count: of each trial, the first that was not withdrawn.
+
+    The first is the one with the smallest attempt id, which follows the order of drivers and attempts, and before all
+    of these the earliest of those whose ids earlier versions made. What clocks say of the others decides nothing.
+    """
     trials = _by_time("trials", trials)
     if withdrawn.num_rows:
         trials = trials.filter(_not_among(trials, withdrawn))
-    return _take(trials, first_of_each(trials, ("trial_id",)))
+    firsts = first_of_each(trials, ("trial_id",))
+    if len(firsts) == trials.num_rows:
+        return trials
+    trials = _take(trials, _in_order_of_attempts(trials))
+    return _by_time("trials", _take(trials, first_of_each(trials, ("trial_id",))))
+
+
+def _in_order_of_attempts(trials: pa.Table) -> np.ndarray:
+    """Return the numbers of the rows, which are sorted by time, in the order in which results count."""
+    numbered = pc.fill_null(pc.match_substring_regex(trials["attempt_id"], NUMBERED), False)
+    ids = pc.if_else(numbered, trials["attempt_id"], "")
+    keys = pa.Table.from_arrays([numbered, ids, numbers(np.arange(trials.num_rows))], names=["numbered", "id", "place"])
+    order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in keys.column_names])
+    return np.from_dlpack(order)
 
 
 def each_once(trials: pa.Table, withdrawn: pa.Table) -> tuple[pa.Table, pa.Table]:

@@ -1,16 +1,33 @@
-"""The drivers that work on a store. Each keeps a file `drivers/<driver id>.json` with its heartbeat and its claims."""
+"""The drivers that work on a store. Each keeps a file `drivers/<driver id>.json` with its heartbeat and its claims.
+
+No decision compares the clocks of two machines. A driver on this machine lives as long as its process. One on another
+machine is alive if its file changes while this process looks, by this process's own clock.
+"""
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from orch.store.store import Store
 
 DEAD_AFTER_SECONDS = 60.0
-"""A driver whose last heartbeat is older than this counts as dead."""
+"""A driver whose file has not changed for so long counts as dead."""
+SILENT_SECONDS = 15.0
+"""A driver whose file was never seen to change in so long, three heartbeats, counts as dead."""
+MOST_DRIVERS = 2**32
+"""Numbers of drivers are below this: see `orch.store.attempts.make_attempt_id`."""
 _KEYS = ("driver_id", "host", "pid", "started_at", "sweeps", "beat")
+
+
+class Life(StrEnum):
+    """What is known of a driver."""
+
+    ALIVE = "alive"
+    DEAD = "dead"
+    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True)
@@ -23,30 +40,80 @@ class DriverRecord:
     started_at: str
     sweeps: str
     beat: float
-    """The time of its last heartbeat."""
+    """The time of its last heartbeat, by its own clock."""
     claims: frozenset[str]
     """Ids of the trials it is working on."""
-    began: float = 0.0
-    """The time at which it took its lease: of two that start at the same moment, the first goes on."""
+    number: float | None = 0.0
+    """Its number in the order of drivers: of two that start at the same moment, the lower goes on.
+
+    None while it chooses one.
+    """
     process_start: str | None = None
     """The kernel's start time of its process, because process ids are reused, most often after a restart."""
     counts: Mapping[str, Any] = field(default_factory=dict)
     """What it says about its run: counts, the time left, and how far its running trials are."""
+    pulse: str = ""
+    """A text that differs from heartbeat to heartbeat, whatever the driver's clock does."""
 
     @property
     def alive(self) -> bool:
-        if time.time() - self.beat > DEAD_AFTER_SECONDS:
-            return False
-        return self.host != os.uname().nodename or _process_runs(self.pid, self.process_start)
+        """Whether it seems alive at a glance, for commands that only show it. `DriverWatch` knows better."""
+        if self.here:
+            return self.runs_here
+        return abs(time.time() - self.beat) <= DEAD_AFTER_SECONDS
 
     @property
-    def ended_here(self) -> bool:
-        """Whether its process was on this machine and has ended."""
-        return self.host == os.uname().nodename and not _process_runs(self.pid, self.process_start)
+    def here(self) -> bool:
+        """Whether its process is, or was, on this machine."""
+        return self.host == os.uname().nodename
+
+    @property
+    def runs_here(self) -> bool:
+        """Whether its process is on this machine and has not ended."""
+        return self.here and _process_runs(self.pid, self.process_start)
 
     @property
     def description(self) -> str:
         return f"process {self.pid} on {self.host}, since {self.started_at} ({self.sweeps})"
+
+
+@dataclass
+class _Seen:
+    """What a `DriverWatch` has seen of a driver's file."""
+
+    pulse: str
+    at: float
+    """When it was first seen with this pulse."""
+    changed: bool = False
+
+
+class DriverWatch:
+    """Decides which drivers of a store are alive, from what it sees of their files between one look and the next."""
+
+    def __init__(self, store: Store, clock: Callable[[], float] = time.monotonic):
+        self._store, self._clock = store, clock
+        self._seen: dict[str, _Seen] = {}
+
+    def look(self) -> list[tuple[DriverRecord, Life]]:
+        """Read the files of all drivers, and return what is now known of each driver."""
+        records = read_drivers(self._store)
+        return [(record, self._life(record)) for record in records]
+
+    def silent_seconds(self, record: DriverRecord) -> float:
+        """Return how long the file of a driver has been seen without a change."""
+        seen = self._seen.get(record.driver_id)
+        return 0.0 if seen is None else self._clock() - seen.at
+
+    def _life(self, record: DriverRecord) -> Life:
+        now = self._clock()
+        seen = self._seen.setdefault(record.driver_id, _Seen(record.pulse, now))
+        if seen.pulse != record.pulse:
+            seen.pulse, seen.at, seen.changed = record.pulse, now, True
+        if record.here:
+            return Life.ALIVE if record.runs_here else Life.DEAD
+        if seen.changed:
+            return Life.ALIVE if now - seen.at <= DEAD_AFTER_SECONDS else Life.DEAD
+        return Life.UNKNOWN if now - seen.at <= SILENT_SECONDS else Life.DEAD
 
 
 def read_drivers(store: Store) -> list[DriverRecord]:
@@ -57,15 +124,27 @@ def read_drivers(store: Store) -> list[DriverRecord]:
             known = {key: values[key] for key in _KEYS}
             claims = frozenset(values["claims"])
             start, counts = values.get("process_start"), values.get("counts") or {}
-            began = float(values.get("began", 0.0))
-            found.append(DriverRecord(**known, claims=claims, began=began, process_start=start, counts=counts))
+            pulse = f"{values.get('beats')} {values['beat']}"
+            found.append(
+                DriverRecord(
+                    **known, claims=claims, number=_number(values), process_start=start, counts=counts, pulse=pulse
+                )
+            )
         except (KeyError, TypeError, ValueError):
             continue
     return found
 
 
+def _number(values: Mapping[str, Any]) -> float | None:
+    """Return the number that a driver's file has. Files of earlier versions have the time at which the driver began."""
+    given = values.get("number", values.get("began", 0.0))
+    if given is None:
+        return None
+    return float(given) if 0 <= float(given) < MOST_DRIVERS else 0.0  # false for NaN, too
+
+
 def live_drivers(store: Store) -> list[DriverRecord]:
-    """Return the drivers that are alive."""
+    """Return the drivers that seem alive at a glance."""
     return [driver for driver in read_drivers(store) if driver.alive]
 
 

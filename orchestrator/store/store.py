@@ -180,13 +180,20 @@ class Store:
 
         With `rewrite`, parts of any size are written anew if other parts have results of the same trials, so that plain
         readers of Parquet see each finished trial once, or if they are from before there were checksums.
-        Files that writers left half written when they died are removed.
+        Files that writers left half written when they died are removed, and checkpoints of finished trials.
         """
         self._files.sweep()
+        self._delete_needless_checkpoints()
         readers = self._readers.values() if table is None else [self._reader(table)]
         withdrawn = {"trials": self._readers["withdrawn"]}
         reports = (compact(reader, min_parts, withdrawn.get(reader.table), rewrite) for reader in readers)
         return sum(reports, CompactionReport())
+
+    def _delete_needless_checkpoints(self) -> None:
+        """Delete the checkpoints of finished trials. A worker that dies after it wrote a result cannot do that."""
+        if left := {path.rpartition("/")[2].partition(".")[0]: path for path in self.list_files("checkpoints")}:
+            for trial_id in left.keys() & self.done():
+                self.delete(left[trial_id])
 
     def _reader(self, table: str) -> TableReader:
         return look_up_name("table", table, self._readers)

@@ -10,15 +10,14 @@ import select
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from orch.core.errors import InvalidCode
+from orch.core.scratch import scratch_folder
 from orch.planning.probed import Probe, Probed
 from orch.sweeps.recipe import BFLOAT16, FLOAT32
 from orch.sweeps.trial import Trial
@@ -107,8 +106,8 @@ class _Process:
         self._trials, self._seconds = trials, probe_seconds()
 
     def __enter__(self) -> "_Process":
-        self._temporary = tempfile.TemporaryDirectory(prefix="orch-probe-")
-        self._folder = Path(self._temporary.name)
+        self._temporary = scratch_folder("probe")
+        self._folder = self._temporary.__enter__()
         codes = codes_defining(self._trials)
         request = {
             "code": [code.to_dict() for code in codes],
@@ -138,7 +137,7 @@ class _Process:
         self._process.wait()
         assert self._process.stdout is not None
         self._process.stdout.close()
-        self._temporary.cleanup()
+        self._temporary.__exit__(None, None, None)
 
     def results(self) -> Iterator[tuple[Trial, Probed | None, list[str]]]:
         """Yield each trial that was tried, with what it took or with its problems."""

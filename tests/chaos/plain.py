@@ -6,6 +6,7 @@ process, a slow disk for example, is a function of `orders.conditions`, which is
 
 import contextlib
 import importlib
+import itertools
 import json
 import os
 import random
@@ -13,7 +14,6 @@ import signal
 import sys
 import time
 import traceback
-import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,6 +29,7 @@ from orch.running.options import DEFAULT_TRAINING
 from orch.running.units import Unit, make_packs
 from orch.running.worker import UnitRequest, UnitRun
 from orch.store import Store
+from orch.store.attempts import make_attempt_id
 from tests.chaos.planned import planned, write_expected
 
 FINISHED = "finished"
@@ -91,13 +92,14 @@ def sweep(orders: Orders) -> None:
     store.verify()
     stopping = []
     signal.signal(signal.SIGTERM, lambda number, frame: stopping.append(number))
+    turns = itertools.count()
     with Lease(store, "chaos") as lease:
         while not stopping and (units := _units(store, orders)):
             claimed = [unit for unit in units if lease.claim(unit.open_ids)][:1]
             if not claimed:
                 time.sleep(0.05)
             for unit in claimed:
-                _train(UnitRun(_request(unit, store, lease.driver_id)), orders, stopping)
+                _train(UnitRun(_request(unit, store, lease, next(turns))), orders, stopping)
                 lease.release(unit.open_ids)
     store.compact(min_parts=8)
 
@@ -117,12 +119,13 @@ def _train(run: UnitRun, orders: Orders, stopping: list[int]) -> None:
     run.stop()
 
 
-def _request(unit: Unit, store: Store, driver_id: str) -> UnitRequest:
+def _request(unit: Unit, store: Store, lease: Lease, turn: int) -> UnitRequest:
+    assert lease.number is not None
     return UnitRequest(
         trials=[trial.to_dict() for trial in unit.trials],
-        attempts={trial.id: uuid.uuid4().hex for trial in unit.trials},
+        attempts={trial.id: make_attempt_id(lease.number, turn) for trial in unit.trials},
         store=store.uri,
-        driver_id=driver_id,
+        driver_id=lease.driver_id,
         device="cpu",
         threads=1,
         checkpoint_seconds=0.0,

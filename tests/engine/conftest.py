@@ -29,7 +29,9 @@ class Sweeps:
     def store(self) -> Store:
         return Store.open(self.location)
 
-    def start(self, *arguments: str, faults: list | None = None, **environment: str) -> subprocess.Popen:
+    def start(
+        self, *arguments: str, faults: list | None = None, own_group: bool = False, **environment: str
+    ) -> subprocess.Popen:
         more = {"ORCH_STORE": self.location, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"} | environment
         if faults is not None:
             more |= {"ORCH_TRAINING": "tests.engine.faults:open_training", "ORCH_FAULTS": json.dumps(faults)}
@@ -40,6 +42,7 @@ class Sweeps:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            start_new_session=own_group,
         )
         self._processes.append(process)
         return process

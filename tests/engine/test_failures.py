@@ -131,7 +131,7 @@ def test_an_interrupted_sweep_checkpoints_everything_and_resume_continues_from_t
     wait_for(lambda: len(sweeps.attempts("start")) == 2)
     process.send_signal(number)
     output, errors = process.communicate(timeout=60)
-    assert process.returncode == 130, errors
+    assert process.returncode == 128 + number, errors
     assert "orch resume continues" in output
     unfinished = [row for row in sweeps.attempts("end") if row["outcome"] == "interrupted"]
     names = {path.stem for path in (sweeps.folder / "runs" / "checkpoints").iterdir()}

@@ -1,21 +1,33 @@
 """Leases of drivers, and their claims of trials."""
 
+import itertools
+import math
 import os
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
 
-from orch.running.lease import Lease
-from orch.running.session import StoreHeld, check_holders
+from orch.running import lease as lease_module
+from orch.running.lease import LAST_NUMBER, Lease, StoreHeld
 from orch.store import Store, StoreWarning
-from orch.store.drivers import DEAD_AFTER_SECONDS, read_drivers
+from orch.store.drivers import DEAD_AFTER_SECONDS, SILENT_SECONDS, DriverWatch, Life, read_drivers
 
 
 @pytest.fixture
 def store(tmp_path):
     return Store.open(tmp_path / "runs")
+
+
+class Clock:
+    """A clock that a test sets."""
+
+    now = 1000.0
+
+    def __call__(self):
+        return self.now
 
 
 def file_of(store, **values):
@@ -51,10 +63,53 @@ def test_a_driver_whose_process_id_was_reused_is_dead(store):
     assert not read_drivers(store)[0].alive
 
 
-def test_a_driver_elsewhere_is_dead_without_a_heartbeat(store):
-    file_of(store, host="elsewhere", pid=1)
-    assert read_drivers(store)[0].alive
-    file_of(store, host="elsewhere", pid=1, beat=time.time() - DEAD_AFTER_SECONDS - 1)
+BEATS = [time.time(), time.time() + 1e9, 0.0, math.nan, math.inf]
+"""What the clocks of other machines may say."""
+
+
+@pytest.mark.parametrize("beat", BEATS)
+def test_a_driver_elsewhere_lives_while_its_file_changes_whatever_its_clock_says(store, beat):
+    clock = Clock()
+    watch = DriverWatch(store, clock)
+
+    def life():
+        ((_, found),) = watch.look()
+        return found
+
+    file_of(store, host="elsewhere", beat=beat, beats=1)
+    assert life() is Life.UNKNOWN
+    clock.now += SILENT_SECONDS + 1
+    assert life() is Life.DEAD
+    file_of(store, host="elsewhere", beat=beat, beats=2)
+    assert life() is Life.ALIVE
+    clock.now += DEAD_AFTER_SECONDS - 1
+    assert life() is Life.ALIVE
+    clock.now += 2
+    assert life() is Life.DEAD
+
+
+@pytest.mark.parametrize("beat", BEATS)
+def test_a_file_that_a_dead_driver_elsewhere_left_refuses_nobody_for_long(store, beat, monkeypatch):
+    monkeypatch.setattr(lease_module, "LOOK_SECONDS", 0.0)
+    seconds = itertools.count(step=2)
+    file_of(store, host="elsewhere", beat=beat, number=beat)
+    with Lease(store, "main", clock=lambda: float(next(seconds))) as lease:
+        lease.check_alone("wait")
+    assert next(seconds) < 10 * SILENT_SECONDS
+
+
+@pytest.mark.parametrize("beat", BEATS)
+def test_a_live_driver_elsewhere_refuses_others_whatever_its_clock_says(store, beat, monkeypatch):
+    monkeypatch.setattr(lease_module, "LOOK_SECONDS", 0.01)
+    file_of(store, host="elsewhere", beat=beat, beats=1)
+    threading.Timer(0.1, file_of, [store], {"host": "elsewhere", "beat": beat, "beats": 2}).start()
+    with pytest.raises(StoreHeld, match=r"process .* on elsewhere"):
+        Lease(store, "main").check_alone("wait")
+
+
+@pytest.mark.parametrize("beat", BEATS[1:])
+def test_a_command_that_only_shows_drivers_believes_no_clock_that_is_far_off(store, beat):
+    file_of(store, host="elsewhere", beat=beat)
     assert not read_drivers(store)[0].alive
 
 
@@ -69,15 +124,26 @@ def test_what_another_live_driver_has_claimed_is_not_taken(store):
         assert lease.claim(["t1"])
 
 
-def test_the_next_driver_deletes_what_a_killed_one_left_behind(store):
+def test_a_driver_deletes_what_a_killed_one_left_behind(store):
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    file_of(store, pid=ended.pid, beat=time.time() - 16)
-    with Lease(store, "main"):
+    clock = Clock()
+    with Lease(store, "main", clock) as lease:
+        file_of(store, pid=ended.pid)
+        lease.claim([])  # reads nothing, because nobody shares the store
+        lease._read_others()
+        assert store.get_json("drivers/other.json") is not None, "it may only look dead from inside a container"
+        clock.now += SILENT_SECONDS + 1
+        lease._read_others()
         assert store.get_json("drivers/other.json") is None
-    file_of(store, host="elsewhere", beat=time.time() - 16)
-    with Lease(store, "main"):
+        file_of(store, host="elsewhere")
+        lease._read_others()
+        clock.now += SILENT_SECONDS + 1
+        lease._read_others()
         assert store.get_json("drivers/other.json") is not None, "a machine that cannot be asked may only be slow"
+        clock.now += DEAD_AFTER_SECONDS
+        lease._read_others()
+        assert store.get_json("drivers/other.json") is None
 
 
 def test_a_half_written_file_is_no_driver(store):
@@ -87,8 +153,49 @@ def test_a_half_written_file_is_no_driver(store):
         assert read_drivers(store) == []
 
 
-def test_of_two_drivers_that_start_at_the_same_moment_the_first_goes_on(store):
+def test_of_two_drivers_that_start_at_the_same_moment_one_goes_on(store):
     with Lease(store, "main") as first, Lease(store, "main") as second:
-        check_holders(store, "wait", first)
+        first.check_alone("wait")
         with pytest.raises(StoreHeld, match="is being worked on by process"):
-            check_holders(store, "wait", second)
+            second.check_alone("wait")
+
+
+def test_of_many_drivers_that_start_at_once_exactly_one_goes_on_though_their_clocks_disagree(store, monkeypatch):
+    """Each takes its lease while the others do, and one has a clock that is an hour slow, as another's is fast."""
+    monkeypatch.setattr(lease_module, "LOOK_SECONDS", 0.01)
+    offsets = itertools.cycle([-3600.0, 0.0, 3600.0, math.nan])
+    clock = time.time
+    monkeypatch.setattr(lease_module.time, "time", lambda: clock() + next(offsets))
+    barrier, lock, alone, refused = threading.Barrier(6, timeout=60), threading.Lock(), [], []
+
+    def start():
+        lease = Lease(store, "main")
+        barrier.wait()
+        with lease:
+            try:
+                lease.check_alone("wait")
+                outcome = alone
+            except StoreHeld:
+                outcome = refused
+            with lock:
+                outcome.append(lease.driver_id)
+            barrier.wait()
+
+    threads = [threading.Thread(target=start) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(alone), len(refused)) == (1, 5)
+
+
+def test_the_numbers_of_drivers_rise_from_run_to_run_and_survive_odd_files(store):
+    numbers = []
+    for odd in (None, math.nan, math.inf, "many"):
+        file_of(store, host="elsewhere", number=odd)
+        with Lease(store, "main") as lease:
+            numbers.append(lease.number)
+    store.put_json(LAST_NUMBER, "odd")
+    with Lease(store, "main") as lease:
+        assert lease.number == 1
+    assert numbers == sorted(set(numbers))

@@ -1,11 +1,13 @@
 """The private parts of Ray that the driver uses. If a test fails after an upgrade, ray_compat must change."""
 
 import inspect
+import signal
 
 import pytest
 import ray
 from ray.air.execution._internal.actor_manager import RayActorManager
 from ray.exceptions import NodeDiedError, OutOfMemoryError, RayActorError
+from ray.experimental import internal_kv
 from ray.tune.execution.tune_controller import TuneController
 from ray.tune.experiment import Trial as TuneTrial
 from ray.tune.experiment import config_parser
@@ -58,3 +60,29 @@ def test_tune_trials_still_keep_their_error_and_their_actor():
     assert isinstance(TuneTrial.pickled_error_file, property)
     assert callable(TuneTrial.get_error)
     assert "self.ray_actor" in inspect.getsource(type(TuneTrial("stub", stub=True).temporary_state))
+
+
+def test_ray_still_starts_through_the_functions_that_are_replaced():
+    """Otherwise a signal crashes Ray while it starts, a secret reaches its logs, or it listens on every interface."""
+    ray_init = inspect.getsource(ray._private.worker)
+    assert "ray._private.utils.set_sigterm_handler(sigterm_handler)" in ray_init
+    assert "entrypoint=ray._private.utils.get_entrypoint_name()" in ray_init
+    assert "if not ray_constants.ENABLE_RAY_CLUSTER" in inspect.getsource(ray._private.services.get_node_ip_address)
+    assert "process = ConsolePopen(" in inspect.getsource(ray._private.services.start_ray_process)
+    with ray_compat.considerate_start(only_loopback=True):
+        assert ray._private.services.get_node_ip_address() == "127.0.0.1"
+        before = signal.getsignal(signal.SIGTERM)
+        ray._private.utils.set_sigterm_handler(lambda *ignored: None)
+        assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_the_recorded_command_line_has_no_credentials(monkeypatch):
+    monkeypatch.setattr(ray._private.utils, "get_entrypoint_name", lambda: "orch sweep --store s3://me:hunter2@bucket")
+    with ray_compat.considerate_start(only_loopback=False):
+        assert ray._private.utils.get_entrypoint_name() == "orch sweep --store s3://***@bucket"
+
+
+def test_ray_still_has_a_memory_for_the_location_of_a_store():
+    """Otherwise workers cannot find a store whose location contains credentials."""
+    for name in ("_internal_kv_put", "_internal_kv_get", "_internal_kv_del"):
+        assert callable(getattr(internal_kv, name))

@@ -144,3 +144,15 @@ def test_a_single_part_is_never_rewritten(tmp_path, min_parts):
     store = Store.open(tmp_path)
     write_example(store)
     assert store.compact(min_parts=min_parts) == CompactionReport()
+
+
+def test_compaction_deletes_the_checkpoints_of_finished_trials_only(tmp_path):
+    store = Store.open(tmp_path)
+    finished, withdrawn, unfinished = write_example(store, seed=1), write_example(store, seed=2), ids([3]).pop()
+    store.discard([withdrawn], "wrong")
+    for trial_id in (finished, withdrawn, unfinished):
+        store.put_checkpoint(trial_id, b"weights")
+    store.compact()
+    assert store.get_checkpoint(finished) is None
+    assert store.get_checkpoint(withdrawn) is not None
+    assert store.get_checkpoint(unfinished) is not None

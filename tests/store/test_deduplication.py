@@ -1,6 +1,10 @@
 import datetime
+import itertools
+
+import pytest
 
 from orch.store import Store
+from orch.store.attempts import make_attempt_id
 from tests.store.example import START, ids, write_example
 
 
@@ -27,6 +31,42 @@ def test_among_results_of_the_same_time_the_smallest_attempt_id_counts(tmp_path)
     trial_id = write_example(store, attempt="b")
     write_example(store, attempt="a")
     assert attempts_that_count(store) == {trial_id: "a-0"}
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+@pytest.mark.parametrize("minutes", [(0, 1), (1, 0), (0, -1e9)])
+def test_a_result_never_gives_way_to_that_of_a_later_driver_or_attempt_whatever_the_clocks_say(
+    tmp_path, minutes, compacted
+):
+    store = Store.open(tmp_path)
+    ids = [make_attempt_id(1, 7), make_attempt_id(1, 8), make_attempt_id(2, 1), make_attempt_id(16, 1)]
+    for number, attempt in enumerate(ids):
+        trial_id = write_example(store, attempt=attempt, minute=minutes[number % 2])
+        if compacted:
+            store.compact(min_parts=2)
+        for reader in (store, Store.open(tmp_path)):
+            assert attempts_that_count(reader) == {trial_id: f"{ids[0]}-0"}
+            assert {attempt for attempt, _ in curve_attempts(reader)} == {f"{ids[0]}-0"}
+
+
+def test_the_order_in_which_readers_meet_results_decides_nothing(tmp_path):
+    ids = [make_attempt_id(1, 7), "0123456789abcdef", make_attempt_id(2, 1), "fedcba9876543210"]
+    winners = set()
+    for turn, order in enumerate(itertools.permutations(range(4))):
+        store = Store.open(tmp_path / str(turn))
+        for number in order:
+            write_example(store, attempt=ids[number], minute=(5, 2, -9, 1)[number])
+            store.read("trials")
+        winners |= set(attempts_that_count(store).values()) | set(attempts_that_count(Store.open(store.uri)).values())
+    assert winners == {"fedcba9876543210-0"}, "results of earlier versions come first, in the order that they had"
+
+
+def test_after_a_withdrawal_the_next_attempt_counts(tmp_path):
+    store = Store.open(tmp_path)
+    trial_id = write_example(store, attempt=make_attempt_id(3, 1))
+    store.discard([trial_id], "wrong")
+    write_example(store, attempt=make_attempt_id(4, 1), minute=-5)
+    assert attempts_that_count(store)[trial_id].startswith("n00000004")
 
 
 def test_a_result_written_twice_counts_once(tmp_path):

@@ -1,0 +1,80 @@
+"""The guard of a Ray on this machine: a process that ends what the driver leaves behind, however the driver ends.
+
+Ray's processes end with their parents, except for its agents, which live on for minutes. They write to files in the
+driver's folder, and all that they and the trials start have it in their environment. The guard waits for the end of its
+standard input, which the system closes when the driver ends. It runs alone, as a file: it imports nothing of ours.
+"""
+
+import contextlib
+import glob
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Sequence
+
+VARIABLE = "ORCH_RAY_FOLDER"
+SECONDS = 8.0
+GOODBYE = b"."
+"""Written by a driver that ends in order; without it, the guard says that the driver did not."""
+
+
+def processes_of(folder: str, parent: int) -> list[int]:
+    """Return the processes of this user's Ray in this folder, where the system lists them, without `parent`."""
+    mark = f"{VARIABLE}={folder}".encode()
+    others = {os.getpid(), parent}
+    found = []
+    with contextlib.suppress(OSError):
+        for number in map(int, filter(str.isdigit, os.listdir("/proc"))):
+            with contextlib.suppress(OSError):
+                if number not in others and (_is_marked(number, mark) or _writes_to(number, folder)):
+                    found.append(number)
+    return found
+
+
+def children_running(parent: int, programs: Sequence[str]) -> set[int]:
+    """Return the children of a process that run one of these programs, where the system lists them."""
+    found = set()
+    for tasks in glob.glob(f"/proc/{parent}/task/*/children"):
+        with contextlib.suppress(OSError), open(tasks) as file:
+            for name in file.read().split():
+                with contextlib.suppress(OSError), open(f"/proc/{name}/cmdline", "rb") as command:
+                    # The command line of a process that has ended is empty.
+                    if os.path.basename(command.read().split(b"\0")[0]).decode(errors="replace") in programs:
+                        found.add(int(name))
+    return found
+
+
+def _is_marked(process_id: int, mark: bytes) -> bool:
+    with open(f"/proc/{process_id}/environ", "rb") as file:
+        return mark in file.read().split(b"\0")
+
+
+def _writes_to(process_id: int, folder: str) -> bool:
+    """Return whether the output of a process goes to the folder. Ray's agents write a title over their environment."""
+    return any(os.readlink(f"/proc/{process_id}/fd/{number}").startswith(f"{folder}/") for number in (1, 2))
+
+
+def end_processes(folder: str, parent: int) -> None:
+    """End the processes of the Ray in this folder."""
+    until = time.monotonic() + SECONDS
+    while (left := processes_of(folder, parent)) and time.monotonic() < until:
+        for process_id in left:
+            with contextlib.suppress(OSError):
+                os.kill(process_id, signal.SIGKILL)
+        time.sleep(0.1)
+
+
+def main(folder: str) -> None:
+    """Wait for the end of the driver, then end every process of its Ray and remove its folder."""
+    driver = os.getppid()
+    said = sys.stdin.buffer.read()
+    end_processes(folder, driver)
+    shutil.rmtree(folder, ignore_errors=True)
+    if not said:
+        print("the driver has ended unexpectedly; the same command continues", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,50 @@
+"""Commands that Ctrl-C or SIGTERM ends: one sentence and the exit code, wherever the command was."""
+
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.process_tree import handles
+
+ENDLESS = "SELECT count(*) FROM range(10000000) a, range(10000000) b WHERE (a.range * b.range) % 7 = 3"
+SENTENCES = {signal.SIGINT: "stopped by Ctrl-C\n", signal.SIGTERM: "stopped by SIGTERM\n"}
+
+
+def ended_by(number: int, seconds: float, *words: str) -> None:
+    """Run a command, end it so many seconds after it began to handle signals, and check how it ended."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "orch", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    while not handles(process.pid, signal.SIGTERM):
+        time.sleep(0.002)
+    time.sleep(seconds)
+    process.send_signal(number)
+    output, errors = process.communicate(timeout=60)
+    assert (process.returncode, output, errors) == (128 + number, "", SENTENCES[number])
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_libraries_are_imported_ends_a_command(number):
+    ended_by(number, 0.0, "report", "main", "--store", "bundled")
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_query_that_would_take_hours(number):
+    ended_by(number, 8.0, "query", ENDLESS, "--store", "bundled")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seconds", [0.05, 0.1, 0.2, 0.4, 0.8, 1.6])
+def test_a_signal_at_any_moment_ends_a_query(seconds):
+    ended_by(signal.SIGINT, seconds, "query", ENDLESS, "--store", "bundled")
+
+
+def test_a_signal_that_the_shell_ignores_stays_ignored():
+    """As for a command in the background of a script, which Ctrl-C of another must not end."""
+    program = "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); from orch.__main__ import run; "
+    program += "import orch.cli, os; orch.cli.main = lambda **more: os.kill(os.getpid(), signal.SIGINT); run()"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
