@@ -6,7 +6,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tests.chaos.harness import Round
@@ -77,6 +77,12 @@ def cluster(folder: Path) -> Iterator[Cluster]:
                 shutil.copytree(place.root, folder / "runs")
 
 
-def cluster_of(place: Place) -> Cluster:
+def disturb(round: Round, hurt: Callable[[Cluster, str], None]) -> None:
+    """Run a sweep, and do something to one of its workers once trials have been started."""
+    place = round.place
     assert isinstance(place, Cluster)
-    return place
+    driver = place.start(round)
+    round.wait_for(lambda: driver.poll() is not None or any(path.startswith("attempts/") for path in place.files()))
+    round.pause(5.0)
+    hurt(place, round.random.choice(place.hosts.workers))
+    place.wait(round, driver)
