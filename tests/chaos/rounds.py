@@ -95,6 +95,11 @@ class Series:
         folder = harness.new_folder()
         if name == "disk":
             yield Place(folder)
+        elif name == "hosts":
+            from tests.chaos.cluster import cluster
+
+            with cluster(folder) as place:
+                yield place
         else:
             if self._port is None:
                 self._port = self._stack.enter_context(s3_server())
