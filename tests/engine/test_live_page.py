@@ -1,6 +1,5 @@
 """The live page beside a real sweep, driven by a real browser; a driver that is killed; the same on a bucket."""
 
-import json
 import re
 import signal
 import subprocess
@@ -53,7 +52,7 @@ def test_a_browser_follows_a_sweep_from_nothing_through_a_kill_to_its_end(sweeps
         page.wait_for("document.querySelectorAll('.tiles td:not(.blank)').length === 4", 60)
         page.wait_for("document.querySelectorAll('.failure').length === 0")
         page.wait_for("document.querySelectorAll('.card').length === 0")
-    left = [json.loads(path.read_text()) for path in (sweeps.folder / "runs" / "drivers").glob("*.json")]
+    left = Store.open(sweeps.folder / "runs").list_json("drivers").values()
     assert [each for each in left if each["pid"] != driver.pid] == [], "the resumed driver left nothing behind"
     server.send_signal(signal.SIGINT)
     _, errors = server.communicate(timeout=30)

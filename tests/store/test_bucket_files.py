@@ -9,6 +9,7 @@ import pytest
 
 from orch.core.errors import StoreUnreachable
 from orch.store import CompactionReport, Store, StoreWarning
+from orch.store.integrity import Condition
 from tests.store.example import everything, ids, saved, write_example
 from tests.store.processes import run, run_until_killed
 
@@ -96,6 +97,8 @@ def test_files_are_put_replaced_listed_and_deleted(store):
     store.put_bytes("logs/a/b.txt", b"")
     assert store.list_files("logs") == ["logs/a/b.txt"]
     assert store.get_bytes("logs/a/b.txt") == b""
+    conditions = {file.path: file.condition for file in store.examine()}
+    assert conditions == {"drivers/d.json": Condition.CHECKED, "logs/a/b.txt": Condition.UNCHECKED}
 
 
 @pytest.mark.parametrize("request_that_fails", ["create_multipart_upload", "upload_part", "complete_multipart_upload"])
