@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from tests.chaos.rounds import RAY_OF_TEN, choose
 from tests.new_process import run_python
 
 ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.thorough
 
 
 def write_results(location, attempt, loss=0.5, trials=None):
@@ -41,16 +43,22 @@ def write_results(location, attempt, loss=0.5, trials=None):
         store.write_trial(trial_row(result, {"attempt_id": attempt}), curve_rows(result, attempt))
 
 
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("expected")
+    write_results(folder, "attempt")
+    return folder
+
+
 @pytest.fixture
-def round(tmp_path, monkeypatch):
+def round(tmp_path, monkeypatch, expected):
     """Return a round that has ended well, with made-up results."""
     monkeypatch.setattr(invariants, "ORPHAN_SECONDS", 0.5)
     folder = tmp_path / "round"
     folder.mkdir()
     place = Place(folder)
-    write_results(tmp_path / "expected", "undisturbed")
-    write_results(place.location, "attempt")
-    found = Round(1, "none", place, str(tmp_path / "expected"))
+    shutil.copytree(expected, place.location)
+    found = Round(1, "none", place, str(expected))
     yield found
     found.end()
 
