@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 PACKAGES := .venv-packages
 UNIT_TESTS = $(BIN)/pytest --numprocesses 2 -m 'not ray and not gpu' --cov --cov-report=
 
-.PHONY: setup demo quick lint test coverage test-gpu test-slow test-exports test-cluster test-packages docs tables bench golden clean
+.PHONY: setup demo quick lint test coverage test-gpu test-slow test-exports test-cluster test-packages chaos docs tables bench golden clean
 
 setup: $(READY)
 
@@ -80,6 +80,13 @@ test-packages:
 docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 	@echo 'Open build/site/index.html.'
+
+# Ten rounds of chaos from a seed: processes, disks, networks and clocks fail, and every trial still has its one row.
+# A failed round prints the command that runs it again. As root, so that disks can fill up; four minutes.
+SEED ?= 11
+ROUNDS ?= 10
+chaos: $(READY)
+	$(BIN)/python -m tests.chaos --seed $(SEED) --rounds $(ROUNDS)
 
 # The tables in the documentation that commands print, from the results that ship.
 tables: $(READY)

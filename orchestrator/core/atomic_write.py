@@ -5,6 +5,7 @@ import errno
 import os
 import secrets
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 from orch.core.errors import UnsafePath
@@ -15,12 +16,13 @@ def write_atomically(
     data: bytes | Iterable[bytes | memoryview],
     *,
     durable: bool = False,
-    before_rename: Callable[[], None] | None = None,
+    passing: Callable[[str], None] = lambda step: None,
 ) -> None:
     """Create or replace a file: write a hidden file in its folder, then rename that file.
 
     The hidden file is named `.<name>.<random>`, and removed if anything fails. With `durable`, missing folders are
-    created, and when this returns the file would survive a power cut. `before_rename` is called between the two steps.
+    created, and when this returns the file would survive a power cut. `passing` is called with the
+    name of each step that was made: created, written, renamed and, with `durable`, synced.
     A device or a pipe, such as /dev/null, is written to and never replaced. A link to anything else is refused.
     """
     if not path.name:
@@ -31,21 +33,24 @@ def write_atomically(
         return
     refuse_link(path)
     aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    create = partial(_create_with_folders, passing=passing) if durable else _create
     try:
-        with open(aside, "wb", opener=_create_with_folders if durable else _create) as file:
+        with open(aside, "wb", opener=create) as file:
+            passing("created")
             file.writelines([data] if isinstance(data, bytes) else data)
             if durable:
                 file.flush()
                 os.fsync(file.fileno())
-        if before_rename is not None:
-            before_rename()
+        passing("written")
         os.replace(aside, path)
+        passing("renamed")
     except BaseException:
         with contextlib.suppress(OSError):
             aside.unlink(missing_ok=True)
         raise
     if durable:
         _sync_folder(path.parent)
+        passing("synced")
 
 
 def is_special(path: Path) -> bool:
@@ -60,12 +65,16 @@ def refuse_link(path: Path, option: str = "") -> None:
         raise UnsafePath(f"{option} {path} is a symbolic link: name what it leads to, {target}".strip())
 
 
-def make_folder_durably(folder: Path) -> None:
-    """Create a folder and its parents so that they survive a power cut, which would take their files with them."""
+def make_folder_durably(folder: Path, passing: Callable[[str], None] = lambda step: None) -> None:
+    """Create a folder and its parents so that they survive a power cut, which would take their files with them.
+
+    `passing` is called with "folder created" for each.
+    """
     if folder.is_dir():
         return
-    make_folder_durably(folder.parent)
+    make_folder_durably(folder.parent, passing)
     folder.mkdir(exist_ok=True)
+    passing("folder created")
     _sync_folder(folder.parent)
 
 
@@ -73,11 +82,11 @@ def _create(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_EXCL, 0o666)
 
 
-def _create_with_folders(path: str, flags: int) -> int:
+def _create_with_folders(path: str, flags: int, passing: Callable[[str], None]) -> int:
     try:
         return _create(path, flags)
     except FileNotFoundError:
-        make_folder_durably(Path(path).parent)
+        make_folder_durably(Path(path).parent, passing)
         return _create(path, flags)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from orch.core.errors import StoreUnreachable
 from orch.core.reading import check_size
-from orch.store.crash_points import crash_point
+from orch.store.crash_points import crash_point, kind_of
 from orch.store.credentials import redact
 from orch.store.files import Data, reaching
 
@@ -46,7 +46,8 @@ class RemoteFiles:
 
         return fs.FileSystem.from_uri(self._uri)[0]
 
-    def put(self, path: str, data: Data, kind: str = "file") -> None:
+    def put(self, path: str, data: Data) -> None:
+        kind = kind_of(path)
         crash_point(f"{kind}-written")
         pieces = [data] if isinstance(data, bytes) else data
         is_large = sum(memoryview(piece).nbytes for piece in pieces) > LARGE_BYTES
@@ -54,6 +55,7 @@ class RemoteFiles:
             try:
                 files = self._fs_for_large_files if is_large else self._fs
                 with files.open_output_stream(self._full(path)) as stream:
+                    crash_point(f"{kind}-created")
                     for piece in pieces:
                         stream.write(piece)
             except FileNotFoundError as error:
@@ -73,10 +75,12 @@ class RemoteFiles:
                 self._fs.delete_file(self._full(path))
             except FileNotFoundError:
                 return
+        crash_point(f"{kind_of(path)}-deleted")
 
     def move(self, path: str, target: str) -> None:
         with reaching(self.location, "write to"):
             self._fs.move(self._full(path), self._full(target))
+        crash_point("damaged-set-aside")
 
     def sizes(self, folder: str) -> dict[str, int]:
         """Return the sizes. Object stores list by name, which is the order that `Files.sizes` asks for."""
@@ -115,7 +119,7 @@ class RemoteFiles:
     def local_path(self, path: str) -> str | None:
         return None
 
-    def sweep(self, folder: str) -> None:
+    def sweep(self) -> None:
         """Do nothing: an upload that was cut short never becomes visible."""
 
 

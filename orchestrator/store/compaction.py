@@ -61,7 +61,6 @@ def compact(
     the table `trials`. With `rewrite`, parts of any size are written anew that have results of the same trials, or no
     checksum.
     """
-    reader.files.sweep(reader.table)
     present = {part.path: part for part in reader.parts()}
     report = CompactionReport(leftovers=_delete_leftovers(reader, present))
     for level in range(LEVELS - 1):
@@ -120,11 +119,11 @@ def _write(
         merged, later = each_once(merged, withdrawn.read())
         if later.num_rows:
             data = encode(SUPERSEDED, reader.schema, later)
-            reader.files.put(new_path(SUPERSEDED, 0, data), data, kind="part")
+            reader.files.put(new_path(SUPERSEDED, 0, data), data)
             crash_point("superseded-written")
     data = encode(reader.table, reader.schema, merged, [part.path for part in parts])
     path = new_path(reader.table, level, data)
-    reader.files.put(path, data, kind="part")
+    reader.files.put(path, data)
     crash_point("compacted-written")
     _delete(reader, parts)
     return Part(path, len(data))
@@ -187,6 +186,5 @@ def _worth_merging(group: list[Part], tables: list[pa.Table]) -> Iterator[tuple[
 def _delete(reader: TableReader, parts: Sequence[Part]) -> None:
     def delete(part: Part) -> None:
         reader.files.delete(part.path)
-        crash_point("compacting-deleting")
 
     reader.in_parallel(delete, parts)

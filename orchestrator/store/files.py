@@ -29,11 +29,8 @@ class Files(Protocol):
     def listed(self) -> Mapping[str, str]:
         """The checksums of files, by path, as far as the store has a list of its files."""
 
-    def put(self, path: str, data: Data, kind: str = "file") -> None:
-        """Create or replace a file atomically and durably.
-
-        The crash points `<kind>-written` and `<kind>-renamed` are just before and after it becomes visible.
-        """
+    def put(self, path: str, data: Data) -> None:
+        """Create or replace a file atomically and durably."""
 
     def get(self, path: str, most: int | None = None) -> bytes:
         """Return the contents of a file, or raise `Refused` if it has more than `most` bytes."""
@@ -57,8 +54,8 @@ class Files(Protocol):
     def local_path(self, path: str) -> str | None:
         """Return the path at which programs on this machine can open the file; None if they cannot."""
 
-    def sweep(self, folder: str) -> None:
-        """Remove temporary files that dead writers left in `folder`."""
+    def sweep(self) -> None:
+        """Remove the temporary files that dead writers left."""
 
 
 def open_files(location: str) -> Files:

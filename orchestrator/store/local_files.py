@@ -9,12 +9,13 @@ import os
 import stat
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from orch.core.atomic_write import make_folder_durably, write_atomically
 from orch.core.errors import UnsafePath
 from orch.core.reading import read_bytes
-from orch.store.crash_points import crash_point
+from orch.store.crash_points import crash_point, kind_of
 from orch.store.files import Data, reaching
 
 ABANDONED_SECONDS = 3600
@@ -34,15 +35,12 @@ class LocalFiles:
     def listed(self) -> Mapping[str, str]:
         return {}
 
-    def put(self, path: str, data: Data, kind: str = "file") -> None:
+    def put(self, path: str, data: Data) -> None:
         with reaching(self.location, "write to"):
             try:
-                write_atomically(
-                    self._place(path), data, durable=True, before_rename=lambda: crash_point(f"{kind}-written")
-                )
+                write_atomically(self._place(path), data, durable=True, passing=partial(_crash_point_of, path))
             except FileNotFoundError as error:
                 raise OSError("its folder is being deleted") from error
-        crash_point(f"{kind}-renamed")
 
     def get(self, path: str, most: int | None = None) -> bytes:
         with reaching(self.location, "read"):
@@ -52,12 +50,14 @@ class LocalFiles:
     def delete(self, path: str) -> None:
         with reaching(self.location, "delete from"):
             self._place(path).unlink(missing_ok=True)
+        crash_point(f"{kind_of(path)}-deleted")
 
     def move(self, path: str, target: str) -> None:
         with reaching(self.location, "write to"):
             source, place = self._place(path), self._place(target)
-            make_folder_durably(place.parent)
+            make_folder_durably(place.parent, partial(_crash_point_of, path))
             os.replace(source, place)
+        crash_point("damaged-set-aside")
 
     def sizes(self, folder: str) -> dict[str, int]:
         found: dict[str, int] = {}
@@ -124,15 +124,21 @@ class LocalFiles:
     def local_path(self, path: str) -> str | None:
         return str(self._root / path)
 
-    def sweep(self, folder: str) -> None:
+    def sweep(self) -> None:
         long_ago = time.time() - ABANDONED_SECONDS
         with reaching(self.location, "delete from"):
-            for place, _, names in os.walk(self._place(folder)):
+            for place, _, names in os.walk(self._root):
                 for name in names:
                     file = Path(place, name)
                     with contextlib.suppress(FileNotFoundError):
                         if name.startswith(".") and file.lstat().st_mtime < long_ago:
                             file.unlink()
+                            crash_point("abandoned-deleted")
+
+
+def _crash_point_of(path: str, step: str) -> None:
+    """Pass the crash point of a step of writing a file."""
+    crash_point("folder-created" if step == "folder created" else f"{kind_of(path)}-{step}")
 
 
 def _below(folder: str, name: str) -> str:

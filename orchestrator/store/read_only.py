@@ -30,7 +30,7 @@ class ReadOnlyFiles:
     def local_path(self, path: str) -> str | None:
         return self._files.local_path(path)
 
-    def put(self, path: str, data: Data, kind: str = "file") -> None:
+    def put(self, path: str, data: Data) -> None:
         self._refuse()
 
     def delete(self, path: str) -> None:
@@ -39,7 +39,7 @@ class ReadOnlyFiles:
     def move(self, path: str, target: str) -> None:
         self._refuse()
 
-    def sweep(self, folder: str) -> None:
+    def sweep(self) -> None:
         self._refuse()
 
     def _refuse(self) -> NoReturn:

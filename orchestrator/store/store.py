@@ -127,7 +127,7 @@ class Store:
         schema = self._reader(table).schema
         if data.num_rows:
             part = encode(table, schema, data)
-            self._files.put(new_path(table, 0, part), part, kind="part")
+            self._files.put(new_path(table, 0, part), part)
 
     def write_trials(self, rows: Sequence[Mapping[str, Any]], curves: Sequence[Mapping[str, Any]]) -> None:
         """Write finished trials. Their curves are written first, so that every trial in the store has its curves."""
@@ -187,9 +187,9 @@ class Store:
 
         With `rewrite`, parts of any size are written anew if other parts have results of the same trials, so that plain
         readers of Parquet see each finished trial once, or if they are from before there were checksums.
-        Checkpoints that writers left when they died are removed: half written ones, and those of finished trials.
+        Files that writers left half written when they died are removed, and checkpoints of finished trials.
         """
-        self._files.sweep("checkpoints")
+        self._files.sweep()
         self._delete_needless_checkpoints()
         readers = self._readers.values() if table is None else [self._reader(table)]
         withdrawn = {"trials": self._readers["withdrawn"]}
@@ -209,7 +209,7 @@ class Store:
 
     def put_checkpoint(self, trial_id: str, data: Data) -> None:
         """Write the checkpoint of a trial. It replaces the old one atomically."""
-        self._files.put(_checked(f"checkpoints/{trial_id}.safetensors"), data, kind="checkpoint")
+        self._files.put(_checked(f"checkpoints/{trial_id}.safetensors"), data)
 
     def get_checkpoint(self, trial_id: str) -> bytes | None:
         return self._get_good(f"checkpoints/{trial_id}.safetensors", _good_safetensors)

@@ -157,6 +157,10 @@ class Hosts:
         self._on_switch("ip", "link", "delete", name)
         self._end(name)
 
+    def set_plugged(self, name: str, plugged: bool) -> None:
+        """Pull a host's network cable out, or plug it in again. Its processes go on."""
+        self._on_switch("ip", "link", "set", name, "up" if plugged else "down")
+
     def login(self, name: str, command: str) -> subprocess.Popen[str]:
         """Start a command on a host, through ssh."""
         options = {

@@ -33,10 +33,11 @@ def test_before_the_rename_the_new_file_is_whole_and_hidden(tmp_path):
     (tmp_path / "file").write_bytes(b"old")
     seen = {}
 
-    def look():
-        seen.update({path.name.startswith(".file."): path.read_bytes() for path in tmp_path.iterdir()})
+    def look(step):
+        if step == "written":
+            seen.update({path.name.startswith(".file."): path.read_bytes() for path in tmp_path.iterdir()})
 
-    write_atomically(tmp_path / "file", b"new", durable=True, before_rename=look)
+    write_atomically(tmp_path / "file", b"new", durable=True, passing=look)
     assert seen == {True: b"new", False: b"old"}
 
 

@@ -141,7 +141,7 @@ def test_compaction_merges_parts_and_keeps_every_row(bucket, store):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("point", ["part-written", "part-renamed", "compacted-written", "compacting-deleting:2"])
+@pytest.mark.parametrize("point", ["part-written", "part-renamed", "compacted-written", "part-deleted:2"])
 def test_a_compaction_killed_at_any_point_neither_loses_nor_duplicates_rows(bucket, store, point):
     for seed in range(4):
         write_example(store, seed, minute=seed)

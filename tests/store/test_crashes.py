@@ -42,7 +42,7 @@ def test_a_writer_killed_at_any_point_leaves_a_whole_trial_or_none(store, tmp_pa
 
 
 @pytest.mark.parametrize(
-    "point", ["part-written", "part-renamed", "compacted-written", "compacting-deleting", "compacting-deleting:8"]
+    "point", ["part-written", "part-renamed", "compacted-written", "part-deleted", "part-deleted:8"]
 )
 def test_a_compaction_killed_at_any_point_neither_loses_nor_duplicates_rows(store, tmp_path, point):
     before = everything(Store.open(tmp_path))

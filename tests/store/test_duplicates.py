@@ -105,7 +105,7 @@ def test_compactions_at_once_lose_nothing_and_the_next_one_leaves_each_trial_onc
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("point", ["superseded-written", "compacted-written", "compacting-deleting"])
+@pytest.mark.parametrize("point", ["superseded-written", "compacted-written", "part-deleted"])
 def test_a_compaction_that_is_killed_loses_nothing_and_the_next_one_leaves_each_trial_once(store, tmp_path, point):
     before = everything(Store.open(tmp_path))
     run_until_killed(point, "compact", tmp_path)

@@ -1,11 +1,15 @@
 """Commands that tests run on a store in other processes: `python -m tests.store.worker COMMAND …`"""
 
 import json
+import os
+import signal
 import sys
+import traceback
+from collections.abc import Callable
 from pathlib import Path
 
 from orch.store import Store
-from tests.store.example import POINTS, write_example
+from tests.store.example import POINTS, ids, write_example
 
 
 def write(location: str, first: str, last: str) -> None:
@@ -51,6 +55,73 @@ def read_until(location: str, stop: str) -> None:
 
 def done(location: str) -> None:
     print(json.dumps(sorted(Store.open(location).done())))
+
+
+def killed_everywhere(folder: str) -> None:
+    """Kill a writer of trials that also merges parts at its first crash point, its second and so on; print the result.
+
+    Writer and reader are forked, and this process reads no rows, so that it has no threads which a fork would lose.
+    """
+    import pandas  # noqa: F401 — once, and not in every fork
+    import pyarrow.json  # noqa: F401
+
+    points, problems = 0, []
+    while True:
+        root, acknowledged = Path(folder, str(points + 1)), Path(folder, f"{points + 1} acknowledged")
+        acknowledged.touch()
+        os.environ["ORCH_CRASH_AT"] = f"any:{points + 1}"
+        ended = _forked(lambda root=root, acknowledged=acknowledged: _write_and_compact(root, acknowledged))
+        if ended != -signal.SIGKILL:
+            assert ended == 0
+            break
+        points += 1
+        del os.environ["ORCH_CRASH_AT"]
+        done = set(acknowledged.read_text().split())
+        if _forked(lambda root=root, done=done: _recover(root, done)) != 0:
+            problems.append(f"a crash at the place number {points} is not recovered from")
+    print(json.dumps({"points": points, "problems": problems}))
+
+
+def _write_and_compact(root: Path, acknowledged: Path) -> None:
+    store = Store.open(root)
+    for seed in range(2):
+        store.put_checkpoint("t", b"unfinished")
+        store.put_weights("t", b"trained")
+        trial_id = write_example(store, seed, minute=seed)
+        with open(acknowledged, "a") as file:
+            print(trial_id, file=file)
+        store.delete_checkpoint("t")
+    store.compact(min_parts=2)
+
+
+def _recover(root: Path, acknowledged: set[str]) -> None:
+    """Check what a reader finds, repeat the work and check that nothing is lost or doubled."""
+    store = Store.open(root)
+    found = store.read("trials", ("trial_id",))["trial_id"].to_pylist()
+    assert len(found) == len(set(found)), "a trial is read twice"
+    assert acknowledged <= set(found), "an acknowledged trial is gone"
+    assert store.get_checkpoint("t") in (None, b"unfinished")
+    assert all(store.read("curves")["trial_id"].to_pylist().count(trial_id) == POINTS for trial_id in found)
+    for seed in range(2):
+        write_example(store, seed, minute=seed)
+    store.compact(min_parts=2)
+    again = Store.open(root)
+    assert again.done() == ids(range(2))
+    assert again.read("trials").num_rows == 2
+    assert again.read("curves").num_rows == 2 * POINTS
+
+
+def _forked(function: Callable[[], None]) -> int:
+    """Call a function in a fork of this process, and return its exit code: negative for a signal."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            function()
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 if __name__ == "__main__":
