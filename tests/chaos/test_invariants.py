@@ -40,7 +40,7 @@ def write_results(location, attempt, loss=0.5, trials=None):
             parameters={},
         )
         store.put_weights(each.id, model_bytes(result))
-        store.write_trial(trial_row(result, {"attempt_id": attempt}), curve_rows(result, attempt))
+        store.write_trials([trial_row(result, {"attempt_id": attempt})], curve_rows(result, attempt))
 
 
 @pytest.fixture(scope="module")
@@ -101,10 +101,10 @@ def take_back_a_result(round):
 
 
 def hide_damage(round):
-    Path(round.place.root, "sweeps").mkdir()
-    round.place.write("sweeps/a.json", b"damaged")
-    round.damaged["sweeps/a.json"] = b"damaged"
-    return "sweeps/a.json was damaged, and nothing says so"
+    Path(round.place.root, "notes").mkdir()
+    round.place.write("notes/a.json", b"damaged")
+    round.damaged["notes/a.json"] = b"damaged"
+    return "notes/a.json was damaged, and nothing says so"
 
 
 def leave_a_process(round):

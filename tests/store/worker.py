@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from orch.store import Store
-from tests.store.example import POINTS, ids, write_example
+from tests.store.example import POINTS, ids, saved, write_example
 
 
 def write(location: str, first: str, last: str) -> None:
@@ -85,8 +85,8 @@ def killed_everywhere(folder: str) -> None:
 def _write_and_compact(root: Path, acknowledged: Path) -> None:
     store = Store.open(root)
     for seed in range(2):
-        store.put_checkpoint("t", b"unfinished")
-        store.put_weights("t", b"trained")
+        store.put_checkpoint("t", saved(b"unfinished"))
+        store.put_weights("t", saved(b"trained"))
         trial_id = write_example(store, seed, minute=seed)
         with open(acknowledged, "a") as file:
             print(trial_id, file=file)
@@ -100,7 +100,7 @@ def _recover(root: Path, acknowledged: set[str]) -> None:
     found = store.read("trials", ("trial_id",))["trial_id"].to_pylist()
     assert len(found) == len(set(found)), "a trial is read twice"
     assert acknowledged <= set(found), "an acknowledged trial is gone"
-    assert store.get_checkpoint("t") in (None, b"unfinished")
+    assert store.get_checkpoint("t") in (None, saved(b"unfinished"))
     assert all(store.read("curves")["trial_id"].to_pylist().count(trial_id) == POINTS for trial_id in found)
     for seed in range(2):
         write_example(store, seed, minute=seed)
