@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PACKAGES := .venv-packages
-UNIT_TESTS = $(BIN)/pytest --numprocesses 2 -m 'not ray and not gpu' --cov --cov-report=
+UNIT_TESTS = $(BIN)/pytest --numprocesses 2 -m 'not ray and not gpu and not cluster and not slow' --cov --cov-report=
 
 .PHONY: setup demo quick lint test coverage test-gpu test-slow test-exports test-cluster test-packages chaos docs tables bench golden clean
 
