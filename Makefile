@@ -4,9 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PACKAGES := .venv-packages
-UNIT_TESTS = $(BIN)/pytest --numprocesses 2 -m 'not ray and not gpu and not cluster and not slow' --cov --cov-report=
+UNIT_TESTS = $(BIN)/pytest --numprocesses 2 -m 'not ray and not gpu and not cluster and not slow and not long' --cov --cov-report=
 
-.PHONY: setup demo quick lint test coverage test-gpu test-slow test-exports test-cluster test-packages chaos docs tables bench golden clean
+.PHONY: setup demo quick lint test coverage test-gpu test-slow test-long test-exports test-cluster test-packages chaos docs tables bench golden clean
 
 setup: $(READY)
 
@@ -28,7 +28,7 @@ demo: $(READY)
 
 # While you work: the linters, and every test that is neither slow nor in need of Ray. About two minutes on two cores.
 quick: lint
-	$(BIN)/pytest --quiet --numprocesses 2 -m 'not ray and not gpu and not cluster and not slow and not thorough'
+	$(BIN)/pytest --quiet --numprocesses 2 -m 'not ray and not gpu and not cluster and not slow and not long and not thorough'
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -40,7 +40,7 @@ lint: $(READY)
 test: $(READY)
 	$(UNIT_TESTS)
 	@echo "Branch coverage of the tests without Ray, in percent: $$($(BIN)/coverage report --format total)"
-	$(BIN)/pytest --numprocesses 2 --dist loadfile --durations 10 -m 'ray and not cluster and not slow'
+	$(BIN)/pytest --numprocesses 2 --dist loadfile --durations 10 -m 'ray and not cluster and not slow and not long'
 
 # The lines and branches that the tests without Ray leave out, file by file.
 coverage: $(READY)
@@ -55,6 +55,10 @@ test-gpu: $(READY)
 # A driver that is killed ten times, every way in which a trial can fail, the live page beside a sweep: twelve minutes.
 test-slow: $(READY)
 	$(BIN)/pytest -m slow
+
+# Thousands of flipped bits and of hostile inputs, and signals at random moments: half an hour, estimated.
+test-long: $(READY)
+	$(BIN)/pytest -m long
 
 # Exports to MLflow, Weights & Biases (offline) and Hugging Face, with the real libraries: half a gigabyte of packages.
 test-exports: $(READY)

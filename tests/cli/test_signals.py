@@ -37,7 +37,7 @@ def test_a_signal_ends_a_query_that_would_take_hours(number):
     ended_by(number, 8.0, "query", ENDLESS, "--store", "bundled")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("seconds", [0.05, 0.1, 0.2, 0.4, 0.8, 1.6])
 def test_a_signal_at_any_moment_ends_a_query(seconds):
     ended_by(signal.SIGINT, seconds, "query", ENDLESS, "--store", "bundled")

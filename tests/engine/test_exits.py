@@ -94,7 +94,7 @@ def test_a_signal_while_a_sweep_starts_ends_it_cleanly(sweeps, temporary, number
     signalled_start(sweeps, temporary, number, seconds)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_signal_at_any_moment_of_a_sweep_ends_it_cleanly(sweeps, temporary):
     moments = random.Random(20261118)
     for turn in range(16):

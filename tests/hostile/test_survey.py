@@ -26,14 +26,14 @@ def test_a_few_hostile_inputs_end_in_a_sentence(kind, store, tmp_path):
     assert not found, "\n\n".join(map(str, found))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_thousand_hostile_inputs_end_in_a_sentence(kind, store, tmp_path):
     found = survey(kind, MANY, store, tmp_path)
     assert not found, "\n\n".join(map(str, found))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_process_of_its_own_ends_in_a_sentence_too(kind, store, tmp_path):
     for number, plan in enumerate(plans(kind, PROCESSES)):

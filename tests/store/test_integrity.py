@@ -50,7 +50,7 @@ def test_without_checksums_the_same_flips_change_answers_silently(tmp_path):
     assert sum(verdicts[SILENT] for verdicts in counts.values()) > 5
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_ten_thousand_flipped_bits_are_noticed(tmp_path):
     counts = flip_bits(tmp_path, flips=10_000, seed=0)
     assert {verdict for verdicts in counts.values() for verdict in verdicts} <= {NOTICED, HARMLESS}
