@@ -1,3 +1,4 @@
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,11 @@ NOT_RAY = (
 """Files in the folders of `RAY` that do not start it."""
 GPU = ("gpu/", "running/test_comparisons.py")
 """Tests of code for GPUs on a CPU, and of what `orch doctor` finds on sick devices, which take minutes."""
+
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell starts what it runs in the background like this, and commands that tests interrupt would ignore Ctrl-C too.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
