@@ -20,7 +20,7 @@ GPU = ("gpu/", "running/test_comparisons.py")
 
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    # A shell starts what it runs in the background like this, and commands that tests interrupt would ignore Ctrl-C too.
+    # A shell starts what it runs in the background like this; commands that tests interrupt would ignore Ctrl-C too.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
