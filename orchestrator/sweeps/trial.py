@@ -233,11 +233,10 @@ class NamedPart(TypedDict):
 def parse_config(text: str | None) -> dict[str, Any]:
     """Return the settings that a row of `trials` has as JSON, or raise an error if they are no settings of a trial."""
     try:
-        found: dict[str, Any] = checked(parse_json(text or ""), TrialConfig)
+        return dict(checked(parse_json(text or ""), TrialConfig))
     except Refused as reason:
         remedy = 'find it with orch query "SELECT trial_id, config FROM trials", and withdraw it with orch discard'
         raise DamagedFile(f"a finished trial has no readable settings ({reason}): {remedy}") from None
-    return found
 
 
 @functools.lru_cache(maxsize=1 << 16)
