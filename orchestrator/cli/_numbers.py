@@ -7,7 +7,7 @@ import click
 
 from orch.core.reading import LARGEST_INTEGER, shown
 
-LARGEST_NUMBER = 1e18
+LARGEST_NUMBER = 1e100
 """Largest number of an option that is not a whole number; sums and products of such numbers are numbers too."""
 
 

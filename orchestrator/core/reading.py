@@ -43,8 +43,9 @@ def read_bytes(path: str | os.PathLike[str], most: int = TEXT_BYTES) -> bytes:
             raise Refused("it is a folder" if stat.S_ISDIR(found.st_mode) else "it is not a regular file")
         check_size(found.st_size, most)
         with open(descriptor, "rb", closefd=False) as file:
-            data = file.read(most + 1)
-        check_size(len(data), most)
+            data = file.read(found.st_size + 1)  # not most + 1, for which Python would first find room
+        if len(data) > found.st_size:
+            raise Refused("it grows while it is read")
         return data
     finally:
         os.close(descriptor)

@@ -105,7 +105,7 @@ class LeaseRecord(TypedDict):
     beat: AnyNumber
     """The time by the driver's clock, which may be wrong."""
     beats: NotRequired[int]
-    number: NotRequired[int | None]
+    number: NotRequired[AnyNumber | None]
     claims: list[str]
     process_start: NotRequired[str | None]
     began: NotRequired[AnyNumber]

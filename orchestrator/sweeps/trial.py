@@ -136,7 +136,9 @@ class Trial(_Remembered):
         try:
             return self._id
         except AttributeError:
-            found = self._id_of(self.common.texts)
+            common = self.common
+            common.texts = common.texts or _texts(self, self.model.revision, self.task.revision)
+            found = self._id_of(common.texts)
             object.__setattr__(self, "_id", found)
             return found
 
@@ -247,7 +249,11 @@ class Trial(_Remembered):
     def check(self) -> "Trial":
         """Return this trial, or raise an error that lists everything wrong with it."""
         positive = 0 < self.learning_rate < math.inf and self.init_seed >= 0 and self.data_seed >= 0
-        if not (positive and self.common.is_sound):
+        try:
+            is_sound = positive and self.common.is_sound
+        except TypeError:  # a setting is of a type that cannot be looked up
+            is_sound = False
+        if not is_sound:
             if problems := self.problems():
                 raise InvalidSettings(problems)
             self.common.is_sound = True
@@ -289,8 +295,8 @@ class _Common:
     """What trials have in common that differ only in learning rate and seeds."""
 
     stackable: Trial
-    texts: tuple[str, ...]
-    """The canonical JSON around the values of `_VARYING`."""
+    texts: tuple[str, ...] = ()
+    """The canonical JSON around the values of `_VARYING`; empty until an id is asked for."""
     is_sound: bool = False
     """Whether one of them was found to have no problems: the others can only have a wrong learning rate or seed."""
 
@@ -319,7 +325,7 @@ def _common(trial: Trial) -> _Common:
         )
         if len(_known) >= _MOST_KNOWN:
             _known.clear()
-        found = _known[settings] = _Common(stackable, _texts(trial, trial.model.revision, trial.task.revision))
+        found = _known[settings] = _Common(stackable)
     return found
 
 
