@@ -1,5 +1,6 @@
 """Options that several commands share."""
 
+import contextlib
 import functools
 import sys
 from collections.abc import Callable
@@ -40,7 +41,8 @@ class OutputPath(click.Path):
     """A file or a folder to write. A symbolic link is refused before any work starts, because it would be replaced."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        refuse_link(Path(value), "" if param is None else param.opts[0])
+        with contextlib.suppress(OSError):  # a name that cannot be looked up is no link
+            refuse_link(Path(value), "" if param is None else param.opts[0])
         return super().convert(value, param, ctx)
 
 

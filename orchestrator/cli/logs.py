@@ -6,7 +6,7 @@ import click
 
 from orch.cli._on import say, write
 from orch.cli._options import on_option, store_option
-from orch.cli._output import echo
+from orch.cli._output import echo, echo_data
 from orch.core.errors import InvalidSettings
 from orch.core.interruption import exit_code
 from orch.core.printable import printable
@@ -39,6 +39,9 @@ def logs(store: str, on: str | None, follow: bool, as_json: bool) -> None:
     driver_id = newest_driver(opened)
     try:
         for line in follow_log(opened, driver_id) if follow else read_log(opened, driver_id):
-            echo(line if as_json else printable(readable_line(line)))
+            if as_json:
+                echo_data(line)
+            else:
+                echo(printable(readable_line(line)))
     except KeyboardInterrupt:
         sys.exit(exit_code())

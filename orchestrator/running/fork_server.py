@@ -31,7 +31,7 @@ from orch.usercode.global_state import changes_in_this_process
 from orch.usercode.loading import run_all_files
 
 _PR_SET_PDEATHSIG = 1
-_FIRST_USED_LATE = ("numba", "pandas", "pyarrow.pandas_compat")
+_FIRST_USED_LATE = ("numba", "pandas", "pyarrow.pandas_compat", "orch.training.checkpoints")
 """Modules that take long to import, and that each fork would import otherwise: kernels and Parquet files need them."""
 
 

@@ -109,7 +109,7 @@ def test_a_query_ends_at_its_limits(tmp_path):
     write_example(Store.open(tmp_path))
     limits = ("--store", tmp_path, "--memory", "0.2")
     endless = "SELECT count(*) FROM range(100000000000) a, range(100000000000) b"
-    message = refused("query", endless, *limits, "--timeout", "1")
+    message = refused("query", endless, "--store", tmp_path, "--timeout", "1")
     assert "took longer than 1 s: ask for less, or give orch query a larger --timeout" in message
     message = refused("query", "SELECT repeat('x', 400000000) FROM range(10)", *limits)
     assert "needs more than 200MB of memory: ask for less, or give orch query a larger --memory" in message

@@ -43,6 +43,8 @@ export csv out
 merge runs --store other
 train --trial nosuch
 bundle --output made
+verify
+verify --json
 """.strip().splitlines()
 )
 """Commands that read a store and end by themselves."""

@@ -58,7 +58,7 @@ def test_every_command_that_reads_a_store_is_tried():
         for name in main.list_commands(context)
         if any(option.name == "store" for option in main.get_command(context, name).params)
     }
-    long_lasting = {"sweep", "resume", "serve", "doctor", "keep"}
+    long_lasting = {"sweep", "resume", "serve", "doctor", "keep", "slurm"}
     assert readers - long_lasting <= {words[0] for words in READING}
 
 

@@ -33,7 +33,7 @@ def test_a_healthy_cpu_passes_and_its_rates_serve_plans(tmp_path):
     assert "× its floor (arithmetic" in found["rnn: speed"].detail
     assert "; pack of 9: " in found["rnn: speed"].detail
     (stored,) = store.list_json("rates").values()
-    assert stored.keys() == {"device", "host", "ratios", "packs"}
+    assert stored.keys() == {"device", "host", "memory", "ratios", "packs"}
     assert {model: {*sizes} for model, sizes in stored["packs"].items()} == {"rnn": {"1", "9"}, "rotation": {"1", "9"}}
     assert all(0 < seconds < 1 for sizes in stored["packs"].values() for seconds in sizes.values())
     plan = make_plan(["main"], "laptop", ["model=rnn,rotation"], store)

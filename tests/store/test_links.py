@@ -22,7 +22,7 @@ def fill(folder: Path, seeds: int = NUM_FILES) -> Store:
     for seed in range(seeds):
         write_example(store, seed)
     store.put_checkpoint("t", saved(b"x"))
-    store.put_json("sweeps/a.json", {"sweeps": []})
+    store.put_json("sweeps/a.json", {"sweeps": ["demo"], "scale": "laptop", "where": [], "seconds": {}, "waiting": 0})
     return store
 
 

@@ -124,7 +124,7 @@ def test_every_setting_of_the_recipe_is_an_option_a_column_and_a_setting_of_grid
         ("schedule", "linear", "schedule 'linear' is unknown: use constant or cosine"),
         ("precision", "half", "precision 'half' is unknown: use float32, float64 or bfloat16"),
         ("weight_decay", -1.0, "weight_decay -1.0 is not a finite number from 0: use a positive number, or 0 for none"),
-        ("clip_norm", float("inf"), "clip_norm inf is not a finite number from 0"),
+        ("clip_norm", float("inf"), "clip_norm inf is too large"),
         ("momentum", 0.9, "momentum is a setting of sgd, not of adam: leave it out, or use optimiser sgd"),
         ("momentum", 1.0, "momentum 1.0 is not between 0 and 1"),
         ("warmup_steps", 20, "warmup_steps 20 leave none of the 20 steps: use fewer"),
