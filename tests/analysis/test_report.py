@@ -36,7 +36,7 @@ def smoke(tmp_path_factory: pytest.TempPathFactory) -> Store:
         output = sweeps.run("sweep", "all", "--scale", "smoke").stdout
     finally:
         sweeps.end_all()
-    assert "279 trials finished" in output
+    assert "291 trials finished" in output
     return sweeps.store
 
 
@@ -62,7 +62,7 @@ def half_of(store: Store, folder: Path) -> Store:
 def test_on_a_real_store_every_table_and_figure_is_there(smoke, tmp_path):
     report = collect(smoke)
     assert report.scale is SMOKE
-    assert report.num_done == report.num_planned == 279
+    assert report.num_done == report.num_planned == 291
     for name in TABLES:
         for kind in FORMATS:
             assert render(name, report.comparisons, report.scale, kind), (name, kind)
@@ -81,7 +81,7 @@ def test_on_a_real_store_every_table_and_figure_is_there(smoke, tmp_path):
 def test_a_real_browser_shows_the_page_and_the_page_asks_for_nothing_else(smoke, tmp_path):
     output = tmp_path / "report.html"
     said = orch("report", "--store", smoke.uri, "--output", str(output))
-    assert "279 of 279 trials" in said
+    assert "291 of 291 trials" in said
     text = output.read_text()
     assert not re.findall(r"""(?:src|href)=["'](?!#)""", text), "the page must not load anything"
     assert "@import" not in text
@@ -101,7 +101,7 @@ def test_half_a_store_is_reported_as_half_and_hostile_text_stays_text(smoke, tmp
     said = orch("report", "all", "--scale", "smoke", "--store", half.uri, "--output", str(output))
     report = collect(half, ["all"], "smoke")
     assert 100 < report.num_done < 200
-    assert f"{report.num_done} of 279 trials" in said
+    assert f"{report.num_done} of 291 trials" in said
     text = output.read_text()
     assert text.count("<script") == 1, "the page's own"
     assert "&lt;script&gt;" in text

@@ -258,7 +258,8 @@ def test_a_decision_holds_for_a_study_that_is_defined_in_python(store):
 def test_keeping_runs_no_code_of_other_sweeps_in_the_store(files, store):
     fill(files, store)
     store.put_json("code/broken.json", {"files": [["other.py", "raise SystemExit"]], "models": {}, "tasks": {}})
-    store.put_json("sweeps/other.json", {"sweeps": ["other"], "scale": "smoke", "where": [], "code": ["broken"]})
+    request = {"sweeps": ["other"], "scale": "smoke", "where": [], "seconds": {}, "waiting": 0}
+    store.put_json("sweeps/other.json", request | {"code": ["broken"]})
     files.edit("mean(1)", "mean(dim=1)", files.network)
     assert "4 trials count as done" in orch("keep", files.path, "--store", store.uri, "--yes").output
 
