@@ -24,7 +24,7 @@ _PREFIX, _SUFFIX = "logs/driver-", ".jsonl"
 
 
 class Log(Protocol):
-    """Receives events."""
+    """A log of events, wherever it is kept: in a store, or passed on to the process that keeps it."""
 
     def event(self, what: str, **fields: Any) -> None: ...
 
