@@ -18,7 +18,7 @@ from orch.sweeps.trial import TRAINER_REVISION, make_trial
 from tests.small import MODELS, small_trial
 
 SETTLED: dict[str, dict[str, Any]] = {"factored": {"init_scale": 0.3}}
-"""Settings of a model without which its values would depend on the processor. Gradients of its small initial factors are
+"""Settings of a model without which its values would depend on the processor: gradients of small initial factors are
 sums that cancel to rounding, and Adam makes steps of full size of them."""
 VALUES = Path(__file__).with_name("values.json")
 IDS = Path(__file__).with_name("ids.json")

@@ -1,5 +1,6 @@
 """Ray on this machine: its end is noticed, and only its end."""
 
+import itertools
 import subprocess
 import threading
 
@@ -27,8 +28,8 @@ def test_the_end_of_a_program_of_ray_is_noticed(given_up):
 def test_a_list_of_children_with_gaps_ends_nothing(given_up, monkeypatch):
     """Linux may leave children out of the list while another one ends."""
     with subprocess.Popen(["sleep", "60"]) as child:
-        lists = [{child.pid}, set()]
-        monkeypatch.setattr(ray_guard, "children_running", lambda *_: lists[0] if lists.reverse() else lists[0])
+        lists = itertools.cycle([{child.pid}, set()])
+        monkeypatch.setattr(ray_guard, "children_running", lambda *_: next(lists))
         with local_ray._watched("sleep"):
             assert not given_up.wait(0.3)
         child.kill()

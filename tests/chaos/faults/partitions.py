@@ -1,4 +1,4 @@
-"""A host of a Ray cluster is cut off for seconds or for good, or hears nothing of the head, while its worker goes on."""
+"""A host of a Ray cluster is cut off, or hears nothing of the head, for seconds or for good, and works on."""
 
 import time
 
