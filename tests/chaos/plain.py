@@ -77,6 +77,9 @@ def run(orders: Orders) -> None:
         if isinstance(error, TrialError) and not error.failure.store_lost:
             print(error.failure.trace)
         code = 2
+    except KeyboardInterrupt:
+        print("error: interrupted")
+        code = 2
     except BaseException:
         traceback.print_exc()
         code = 1
