@@ -15,7 +15,7 @@ from tests.cluster.filled import A100, EDITS, LOCAL, replace
 
 @pytest.fixture(scope="module")
 def _ray():
-    ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
+    ray.init(address="local", num_cpus=1, include_dashboard=False, log_to_driver=False)
     yield
     ray.shutdown()
 

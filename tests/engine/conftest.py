@@ -49,7 +49,7 @@ class Sweeps:
 
     def run(self, *arguments: str, expect: int = 0, **more: Any) -> subprocess.CompletedProcess:
         process = self.start(*arguments, **more)
-        output, errors = process.communicate(timeout=240)
+        output, errors = process.communicate(timeout=600)
         assert process.returncode == expect, f"exit code {process.returncode}\n{output}\n{errors}"
         return subprocess.CompletedProcess(arguments, process.returncode, output, errors)
 
