@@ -4,9 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PACKAGES := .venv-packages
-UNIT_TESTS = $(BIN)/pytest --numprocesses 2 -m 'not ray and not gpu and not cluster and not slow and not long' --cov --cov-report=
+WITHOUT_RAY = not ray and not gpu and not cluster and not slow and not long
 
-.PHONY: setup demo quick lint test coverage test-gpu test-slow test-long test-exports test-cluster test-packages chaos docs tables bench golden clean
+.PHONY: setup demo quick lint test test-thorough coverage test-gpu test-slow test-long test-exports test-cluster test-packages chaos docs tables bench golden clean
 
 setup: $(READY)
 
@@ -26,9 +26,9 @@ demo: $(READY)
 	@echo '  $(BIN)/orch plan main --scale laptop                                   # what a sweep would take'
 	@echo '  $(BIN)/orch sweep main --where model=rotation,modulus=5                # and a part of it'
 
-# While you work: the linters, and every test that is neither slow nor in need of Ray. About two minutes on two cores.
+# While you work: the linters, and every test that is neither slow nor in need of Ray. About four minutes on two cores.
 quick: lint
-	$(BIN)/pytest --quiet --numprocesses 2 -m 'not ray and not gpu and not cluster and not slow and not long and not thorough'
+	$(BIN)/pytest --quiet --numprocesses 2 -m '$(WITHOUT_RAY) and not thorough'
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -36,15 +36,18 @@ lint: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Before a merge. Tests that start Ray run two files at a time, each with a Ray of its own; the others measure coverage.
+# Before a merge. Tests that start Ray run two files at a time, each with a Ray of its own.
 test: $(READY)
-	$(UNIT_TESTS)
-	@echo "Branch coverage of the tests without Ray, in percent: $$($(BIN)/coverage report --format total)"
+	$(BIN)/pytest --numprocesses 2 -m '$(WITHOUT_RAY) and not thorough'
 	$(BIN)/pytest --numprocesses 2 --dist loadfile --durations 10 -m 'ray and not cluster and not slow and not long'
 
-# The lines and branches that the tests without Ray leave out, file by file.
+# Tests without Ray that take several seconds each: figures in print, packs bit for bit, each crash point of the store.
+test-thorough: $(READY)
+	$(BIN)/pytest --numprocesses 2 --durations 10 -m '$(WITHOUT_RAY) and thorough'
+
+# The lines and branches that the tests without Ray leave out, file by file, and the share that they do not.
 coverage: $(READY)
-	$(UNIT_TESTS)
+	$(BIN)/pytest --numprocesses 2 -m '$(WITHOUT_RAY)' --cov --cov-report=
 	$(BIN)/coverage report --skip-covered --show-missing
 
 # The code for GPUs, as far as a CPU can run it: fake tensors, kernels in Triton's interpreter and compiled for an A100.

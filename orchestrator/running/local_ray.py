@@ -53,10 +53,9 @@ def _watched(*programs: str) -> Iterator[None]:
     def watch() -> None:
         seen: set[int] = set()
         while not over.wait(WATCH_SECONDS):
-            now = ray_guard.children_running(os.getpid(), programs)
-            if seen - now and not over.is_set():
+            if not all(ray_guard.runs(each, programs) for each in seen) and not over.is_set():
                 give_up("Ray has ended on this machine, which nobody asked it to: run the same command again")
-            seen |= now
+            seen |= ray_guard.children_running(os.getpid(), programs)
 
     watcher = threading.Thread(target=watch, daemon=True, name="orch-watch-ray")
     watcher.start()

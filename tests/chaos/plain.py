@@ -77,6 +77,9 @@ def run(orders: Orders) -> None:
         if isinstance(error, TrialError) and not error.failure.store_lost:
             print(error.failure.trace)
         code = 2
+    except KeyboardInterrupt:
+        print("error: interrupted")
+        code = 2
     except BaseException:
         traceback.print_exc()
         code = 1
@@ -113,7 +116,8 @@ def _units(store: Store, orders: Orders) -> list[Unit]:
 
 def _train(run: UnitRun, orders: Orders, stopping: list[int]) -> None:
     while not run.done and not stopping:
-        for summary in run.advance():
+        run.advance()
+        for summary in run.take_finished():
             print(FINISHED, summary["trial_id"], summary["attempt_id"], flush=True)
         time.sleep(orders.step_seconds)
     run.stop()
@@ -126,6 +130,7 @@ def _request(unit: Unit, store: Store, lease: Lease, turn: int) -> UnitRequest:
         attempts={trial.id: make_attempt_id(lease.number, turn) for trial in unit.trials},
         store=store.uri,
         driver_id=lease.driver_id,
+        on_cluster=False,
         device="cpu",
         threads=1,
         checkpoint_seconds=0.0,

@@ -21,11 +21,13 @@ USER = "root"
 NETWORK = "10.77.0"
 TOOLS = {
     "ip": "iproute2",
+    "iptables": "iptables",
     "nsenter": "util-linux",
     "rsync": "rsync",
     "ssh": "openssh-client",
     "ssh-keygen": "openssh-client",
     "sshd": "openssh-server",
+    "tc": "iproute2",
     "unshare": "util-linux",
 }
 """What making hosts and `ray up` take, and the Debian package that has it."""
@@ -161,6 +163,25 @@ class Hosts:
         """Pull a host's network cable out, or plug it in again. Its processes go on."""
         self._on_switch("ip", "link", "set", name, "up" if plugged else "down")
 
+    def drop(self, name: str, share: float, sender: str | None = None) -> None:
+        """Lose a share of the packets that reach a host, of all or of one sender, which still receives its own."""
+        source = ["-s", self.addresses[sender]] if sender else []
+        lost = ["-m", "statistic", "--mode", "random", "--probability", f"{share:.3f}"] if share < 1.0 else []
+        self._on_host(name, "iptables", "-A", "INPUT", "-i", "eth0", *source, *lost, "-j", "DROP")
+
+    def drop_nothing(self, name: str) -> None:
+        """Let all packets reach a host again."""
+        self._on_host(name, "iptables", "-F", "INPUT")
+
+    def slow_down(self, name: str, kilobits: int) -> None:
+        """Limit what a host can send in a second."""
+        limit = ["rate", f"{kilobits}kbit", "burst", "16kb", "latency", "2s"]
+        self._on_host(name, "tc", "qdisc", "replace", "dev", "eth0", "root", "tbf", *limit)
+
+    def speed_up(self, name: str) -> None:
+        """Take a limit away."""
+        self._on_host(name, "tc", "qdisc", "del", "dev", "eth0", "root")
+
     def login(self, name: str, command: str) -> subprocess.Popen[str]:
         """Start a command on a host, through ssh."""
         options = {
@@ -256,6 +277,10 @@ class Hosts:
 
     def _enter_switch(self) -> list[str]:
         return ["nsenter", f"--net=/proc/{self._processes['switch'].pid}/ns/net"]
+
+    def _on_host(self, name: str, *words: str) -> None:
+        enter = ["nsenter", f"--net=/proc/{self._processes[name].pid}/ns/net"]
+        subprocess.run([*enter, *words], check=True, env=_environment())
 
     def _on_switch(self, *words: str) -> None:
         subprocess.run([*self._enter_switch(), *words], check=True, env=_environment())

@@ -78,7 +78,7 @@ def draw(task: Any = TASK, shortest: int = 1, longest: int = 10, num_trials: int
     return [torch.stack(parts) for parts in zip(*batches, strict=True)]
 
 
-def assert_same_gradients(network: Network, batch: list[torch.Tensor], tolerance: float = 2e-5) -> None:
+def assert_same_gradients(network: Network, batch: list[torch.Tensor], tolerance: float = 5e-5) -> None:
     tokens, end, target = batch
     trained = [name for name in network.names if network.config.is_trained(name)]
     loss = per_trial_loss(network(tokens, end), target).mean(1)
@@ -106,7 +106,7 @@ def test_losses_and_gradients_are_those_of_the_plain_twin(kind):
 )  # fmt: skip
 def test_every_normalisation_and_additive_term_is_that_of_the_plain_twin(kind, variant):
     # A block that nearly vanishes has a large gradient, most of which cancels.
-    tolerance = 2e-4 if variant.startswith("block") else 2e-5
+    tolerance = 2e-4 if variant.startswith("block") else 5e-5
     assert_same_gradients(network_of(kind, **VARIANTS[variant]), draw(), tolerance)
 
 

@@ -1,4 +1,4 @@
-"""A host of a Ray cluster is cut off from the others for seconds or for good, while its worker goes on."""
+"""A host of a Ray cluster is cut off, or hears nothing of the head, for seconds or for good, and works on."""
 
 import time
 
@@ -13,11 +13,18 @@ NEEDS = hosts.missing
 
 def run(round: Round) -> None:
     def hurt(place: Cluster, name: str) -> None:
-        place.hosts.set_plugged(name, False)
-        round.note(f"{name} is cut off")
+        deaf = round.random.random() < 0.5
+        if deaf:
+            place.hosts.drop(name, 1.0, sender=place.hosts.head)
+        else:
+            place.hosts.set_plugged(name, False)
+        round.note(f"{name} {'hears nothing of the head' if deaf else 'is cut off'}")
         time.sleep(round.random.uniform(1.0, 15.0))
         if round.random.random() < 0.7:
-            place.hosts.set_plugged(name, True)
+            if deaf:
+                place.hosts.drop_nothing(name)
+            else:
+                place.hosts.set_plugged(name, True)
             round.note(f"{name} is back")
 
     disturb(round, hurt)
