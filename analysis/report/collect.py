@@ -16,7 +16,7 @@ from orch.analysis.differing_settings import describe_settings, differing_settin
 from orch.analysis.published import OOD, SWEEPS_IN_ORDER, tables_of
 from orch.analysis.report.recorded import RecordedSweep, recorded_sweeps
 from orch.core.counted import counted
-from orch.core.records import SweepRecord
+from orch.core.records import SweepRecord, seconds_by_trial
 from orch.core.settings import to_dict
 from orch.running.status import FailureGroup, read_failures
 from orch.store import Store
@@ -248,7 +248,7 @@ def most_common_scale(store: Store) -> str:
     done, counts = store.done(), dict.fromkeys(SCALES, 0)
     for values in store.list_json("sweeps", SweepRecord).values():
         if is_scale(values["scale"]):
-            finished = sum(trial_id in done for trial_id in values["seconds"])
+            finished = sum(trial_id in done for trial_id in seconds_by_trial(values))
             counts[values["scale"]] = counts.get(values["scale"], 0) + 1 + finished
     return max(counts, key=counts.__getitem__) if any(counts.values()) else LAPTOP.name
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from orch.analysis.length_table import LengthTable, length_table
+from orch.core.records import seconds_by_trial
 from orch.store import Store
 from orch.usercode.naming import own_names, recordings
 
@@ -43,7 +44,7 @@ def recorded_sweeps(store: Store, failed: Collection[str], scale: str | None = N
     for (name, its_scale), recorded in groups.items():
         # Trials of earlier versions of the file are other trials.
         records = [values for values in recorded if values.get("code") == recorded[0].get("code")]
-        ids = frozenset(trial_id for values in records for trial_id in values["seconds"])
+        ids = frozenset(trial_id for values in records for trial_id in seconds_by_trial(values))
         found.append(
             RecordedSweep(
                 name=name,

@@ -21,9 +21,8 @@ def ensure_bucket(account: Account, given: str | None) -> str:
         where = {} if account.region == "us-east-1" else {"LocationConstraint": account.region}
         settings = {"CreateBucketConfiguration": where} if where else {}
         account.change(Verb.MAKE, place, lambda: s3.create_bucket(Bucket=bucket, **settings))
-        if account.dry_run:
-            return bucket
-    tags = _tags(account, bucket)
+    is_there = exists or not account.dry_run
+    tags = _tags(account, bucket) if is_there else []
     if given and exists and not account.names.made(tags):
         account.found(f"{place}, your own: it is left as it is")
         return bucket
@@ -31,18 +30,18 @@ def ensure_bucket(account: Account, given: str | None) -> str:
     if not account.names.made(tags):
         tagging = {"TagSet": [*tags, *account.names.tags]}
         account.change(Verb.CHANGE, f"{place}: tagged", lambda: s3.put_bucket_tagging(Bucket=bucket, Tagging=tagging))
-    found = absent(lambda: s3.get_public_access_block(Bucket=bucket))
+    found = absent(lambda: s3.get_public_access_block(Bucket=bucket)) if is_there else None
     if found is None or found["PublicAccessBlockConfiguration"] != PRIVATE:
         block = {"PublicAccessBlockConfiguration": PRIVATE}
         account.change(
             Verb.CHANGE, f"{place}: closed to the public", lambda: s3.put_public_access_block(Bucket=bucket, **block)
         )
-    if absent(lambda: s3.get_bucket_encryption(Bucket=bucket)) is None:
+    if not is_there or absent(lambda: s3.get_bucket_encryption(Bucket=bucket)) is None:
         encryption = {"ServerSideEncryptionConfiguration": ENCRYPTED}
         account.change(
             Verb.CHANGE, f"{place}: encrypted", lambda: s3.put_bucket_encryption(Bucket=bucket, **encryption)
         )
-    if s3.get_bucket_versioning(Bucket=bucket).get("Status") == "Enabled":
+    if exists and s3.get_bucket_versioning(Bucket=bucket).get("Status") == "Enabled":
         suspended = {"VersioningConfiguration": {"Status": "Suspended"}}
         account.change(
             Verb.CHANGE, f"{place}: without versions", lambda: s3.put_bucket_versioning(Bucket=bucket, **suspended)

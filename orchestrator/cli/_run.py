@@ -61,7 +61,11 @@ def worker_options(command: Command) -> Command:
             type=float,
             help="Price of one machine, each that is alive counted.  [list prices, on a cluster of AWS]",
         ),
-        click.option("--cpus", type=int, help="Use this many CPU cores of this machine.  [all]"),
+        click.option(
+            "--cpus",
+            type=int,
+            help="CPU cores to use.  [all of this machine; for a Slurm task, one for each trial that its GPUs hold]",
+        ),
         click.option(
             "--checkpoint-seconds",
             default=DEFAULTS.checkpoint_seconds,
@@ -155,6 +159,9 @@ def check_options(given: dict[str, Any]) -> None:
         for name in POSITIVE
         if isinstance(given.get(name), (int, float)) and given[name] <= 0
     ]
+    share = given["gpus_per_trial"]
+    if share != AUTO and share > 1 and share % 1:
+        problems.append(f"--gpus-per-trial {share:g} is not a share or a whole number of GPUs: use 1 or less")
     if given["weights_mb"] < 0:
         problems.append(f"--weights-mb {given['weights_mb']} is negative: use 0 to store no weights")
     if given.get("detach") and not given["on"]:

@@ -4,12 +4,13 @@ from pathlib import Path
 
 import click
 
+from orch.cli._options import confirm
 from orch.cli._output import echo
 from orch.cluster.check import check_launcher
 from orch.cluster.launcher import Launcher
 from orch.cluster.prices import DATED, gpus_per_worker, hourly_cost
 from orch.core.counted import counted
-from orch.core.errors import InvalidSettings, OrchError
+from orch.core.errors import InvalidSettings
 
 DEFAULT_TYPE = "p4d.24xlarge"
 
@@ -130,8 +131,7 @@ def destroy(file: Path, results: bool, yes: bool, dry_run: bool) -> None:
     if dry_run or not changes:
         echo("nothing was changed" if changes else "nothing is left to remove")
         return
-    if not yes and not click.confirm(f"Remove {'it' if len(changes) == 1 else f'these {len(changes)}'}?"):
-        raise OrchError("nothing was removed: answer yes, or add --yes")
+    confirm(f"Remove {'it' if len(changes) == 1 else f'these {len(changes)}'}?", yes)
     destroy_cluster(file, results, echo)
 
 

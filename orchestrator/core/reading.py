@@ -18,7 +18,7 @@ TEXT_BYTES = 16 << 20
 LAUNCHER_BYTES = 256 << 10
 """Largest launcher file; those that come with orch take a fiftieth of it."""
 RECORD_BYTES = 256 << 20
-"""Largest record of a store, such as the list of a sweep's trials; a million trials take a third of it."""
+"""Largest record of a store, such as the list of a sweep's trials; a million trials take an eighth of it."""
 MOST_DEPTH = 64
 """How deep lists and settings may be nested in each other."""
 MOST_VALUES = 100_000

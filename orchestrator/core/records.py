@@ -4,6 +4,7 @@ A store may have been written by someone else, or edited. A file that does not h
 leave it out, and a `StoreWarning` names it. Values that later versions add to a shape are left alone.
 """
 
+from collections.abc import Mapping
 from typing import Any, Literal, NotRequired, TypedDict
 
 from orch.core.shape import AnyNumber, Count, Name, ProcessId, Seconds
@@ -17,7 +18,8 @@ class SweepCell(TypedDict):
     task: str
     problem: str
     settings: dict[str, Any]
-    trials: list[str]
+    trials: str | list[str]
+    """Ids, separated by spaces; a list of them in records of earlier versions."""
 
 
 class SweepRecord(TypedDict):
@@ -26,14 +28,53 @@ class SweepRecord(TypedDict):
     sweeps: list[str]
     scale: str
     where: list[str]
-    seconds: dict[str, Seconds]
-    """Estimated seconds of each trial, by its id."""
+    seconds: list[tuple[Seconds, str]] | dict[str, Seconds]
+    """Estimated seconds, each with the ids of all trials that take so long; by trial in records of earlier versions."""
     waiting: int
     at: NotRequired[str]
     code: NotRequired[list[Name]]
     """Digests of the code of those sweeps that are not built in."""
     cells: NotRequired[list[SweepCell]]
     titles: NotRequired[dict[str, str] | None]
+
+
+def group_seconds(by_trial: Mapping[str, float]) -> list[tuple[float, str]]:
+    """Return the seconds of trials as they are recorded: a million trials are a few long texts, and read in an instant.
+
+    >>> group_seconds({"a": 2.5, "b": 1.0, "c": 2.5})
+    [(2.5, 'a c'), (1.0, 'b')]
+    """
+    groups: dict[float, list[str]] = {}
+    for trial_id, seconds in by_trial.items():
+        groups.setdefault(seconds, []).append(trial_id)
+    return [(seconds, " ".join(ids)) for seconds, ids in groups.items()]
+
+
+def seconds_groups(record: Mapping[str, Any]) -> list[tuple[float, str]]:
+    """Return the estimated seconds of trials of a `SweepRecord`, each with the ids of all trials that take so long."""
+    recorded: list[tuple[float, str]] | dict[str, float] = record["seconds"]
+    return group_seconds(recorded) if isinstance(recorded, dict) else recorded
+
+
+def seconds_by_trial(record: Mapping[str, Any]) -> dict[str, float]:
+    """Return the estimated seconds of each trial of a `SweepRecord`, by its id.
+
+    >>> seconds_by_trial({"seconds": [[2.5, "a c"], [1.0, "b"]]})
+    {'a': 2.5, 'c': 2.5, 'b': 1.0}
+    >>> seconds_by_trial({"seconds": {"a": 2.5}})
+    {'a': 2.5}
+    """
+    return {trial_id: seconds for seconds, ids in seconds_groups(record) for trial_id in ids.split()}
+
+
+def trials_of_cell(cell: Mapping[str, Any]) -> list[str]:
+    """Return the ids of the trials of a `SweepCell`.
+
+    >>> trials_of_cell({"trials": "a b"}), trials_of_cell({"trials": ["a", "b"]})
+    (['a', 'b'], ['a', 'b'])
+    """
+    recorded: str | list[str] = cell["trials"]
+    return recorded.split() if isinstance(recorded, str) else recorded
 
 
 class CodeRecord(TypedDict):

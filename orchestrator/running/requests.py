@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from orch.core.errors import InvalidSettings, OrchError, UnknownName
-from orch.core.records import SweepRecord
+from orch.core.records import SweepRecord, group_seconds
 from orch.core.settings import to_dict
 from orch.planning.plan import Plan, make_plan
 from orch.planning.probed import Probe
@@ -74,7 +74,7 @@ def record(store: Store, request: Request, plan: Plan) -> None:
         "scale": request.scale,
         "where": list(request.where),
         "at": datetime.now(UTC).isoformat(timespec="milliseconds"),
-        "seconds": {planned.id: round(planned.seconds, 3) for planned in plan.trials if planned.id},
+        "seconds": group_seconds({planned.id: round(planned.seconds, 3) for planned in plan.trials if planned.id}),
         "waiting": plan.num_waiting,
         "code": put_code(store, request.code),
         "cells": _cells(plan) if request.code else [],
@@ -97,7 +97,7 @@ def _cells(plan: Plan) -> list[dict[str, Any]]:
             "problem": trial.task.summary,
             "settings": to_dict(trial.model)
             | {name: value for name, value in to_dict(trial).items() if name not in ("model", "task")},
-            "trials": ids,
+            "trials": " ".join(ids),
         }
         for trial, ids in cells.items()
     ]

@@ -2,22 +2,27 @@
 
 import time
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from orch.core.records import SweepRecord
+import numpy as np
+import pyarrow.compute as pc
+
+from orch.core.records import SweepRecord, seconds_groups
 from orch.running.progress import time_left
 from orch.running.quarantine import read_published
 from orch.running.running_trial import RunningTrial
 from orch.running.spending import Spent, read_spending
 from orch.store import Store
 from orch.store.attempts import Event
+from orch.store.deduplication import is_among, numbers, one_array, text_array
 from orch.store.drivers import DriverRecord, live_drivers
 from orch.store.failed_trials import LOST_SIGNATURE, failed_attempts
 from orch.usercode.naming import FOLDER
 
 if TYPE_CHECKING:
-    from pyarrow import Table
+    from pyarrow import ChunkedArray, Table
 
 
 @dataclass(frozen=True)
@@ -102,7 +107,7 @@ def read_status(store: Store) -> StoreStatus:
     on_workers = _running(store, alive)
     claimed = {each.trial_id for each in on_workers}.union(*(driver.claims for driver in alive))
     trials = store.read("trials", ["trial_id", "finished_at", "seconds"])
-    done = set(trials["trial_id"].to_pylist())
+    done = trials["trial_id"]
     failing = failed_attempts(store, done, ["error_signature"])
     failed = failing.keys() - claimed
     lost = {trial_id for trial_id in failed if failing[trial_id][-1]["error_signature"] == LOST_SIGNATURE}
@@ -111,9 +116,8 @@ def read_status(store: Store) -> StoreStatus:
     records = list(store.list_json(FOLDER, SweepRecord).values())
     oldest_first = sorted(records, key=lambda values: str(values.get("at", "")))
     newest = {" ".join(values["sweeps"]): values.get("code") for values in oldest_first}
-    for values in records:
+    for values, (total, missing) in zip(records, _missing(records, done), strict=True):
         outdated = bool(values.get("code")) and values["code"] != newest[" ".join(values["sweeps"])]
-        missing = {key: values["seconds"][key] for key in values["seconds"].keys() - done}
         running = missing.keys() & claimed
         not_running = missing.keys() - claimed
         missing_seconds |= {} if outdated else missing
@@ -122,8 +126,8 @@ def read_status(store: Store) -> StoreStatus:
                 name=" ".join(values["sweeps"]),
                 where=" ".join(values["where"]),
                 scale=values["scale"],
-                total=len(values["seconds"]) + values["waiting"],
-                done=len(values["seconds"]) - len(missing),
+                total=total + values["waiting"],
+                done=total - len(missing),
                 running=len(running),
                 failed=len(not_running & failed),
                 to_do=len(not_running - failed),
@@ -142,7 +146,7 @@ def read_status(store: Store) -> StoreStatus:
         location=store.location,
         sweeps=sweeps,
         distinct=DistinctTrials(
-            running=len(claimed - done),
+            running=int((~is_among(text_array(claimed), done)).sum()),
             to_do=len(missing_seconds.keys() - claimed - failed),
             failed=len(failed),
             lost=len(lost),
@@ -157,16 +161,34 @@ def read_status(store: Store) -> StoreStatus:
     )
 
 
+def _missing(records: Sequence[Mapping[str, Any]], done: "ChunkedArray") -> list[tuple[int, dict[str, float]]]:
+    """Count the trials of each record, and return the seconds of those that have no result, by trial."""
+    groups = [(place, *group) for place, values in enumerate(records) for group in seconds_groups(values)]
+    lists = pc.split_pattern(text_array(ids for _, _, ids in groups), " ")
+    ends = np.cumsum(np.from_dlpack(pc.list_value_length(lists)))
+    trial_ids = lists.flatten()
+    missing = np.flatnonzero(~is_among(trial_ids, done))
+    found: list[tuple[int, dict[str, float]]] = [(0, {}) for _ in records]
+    for (place, _, _), count in zip(groups, np.diff(ends, prepend=0).tolist(), strict=True):
+        found[place] = (found[place][0] + count, found[place][1])
+    of_group = np.searchsorted(ends, missing, side="right").tolist()
+    for trial_id, number in zip(trial_ids.take(numbers(missing)).to_pylist(), of_group, strict=True):
+        place, seconds, _ = groups[number]
+        found[place][1][trial_id] = seconds
+    return found
+
+
 def _last_hour(trials: "Table") -> tuple[int, float, float]:
     """Return the trials finished in the last hour, the worker-seconds they took, and the seconds since the first."""
     now = time.time()
-    times = trials["finished_at"].cast("int64").to_pylist()  # numbers are far faster than datetimes
-    found = [(at / 1e6, place) for place, at in enumerate(times) if at is not None and at / 1e6 > now - 3600]
-    if not found:
+    never = numbers(np.zeros(1))[0]
+    times = np.from_dlpack(one_array(pc.fill_null(trials["finished_at"].cast("int64"), never)))
+    recent = np.flatnonzero(times > 1e6 * (now - 3600))
+    if not len(recent):
         return 0, 0.0, 0.0
-    elapsed = now - min(found)[0]
-    seconds = trials["seconds"].to_pylist()
-    return len(found), sum(seconds[place] or 0.0 for _, place in found) if elapsed > 1 else 0.0, elapsed
+    elapsed = now - float(times[recent].min()) / 1e6
+    seconds = trials["seconds"].take(numbers(recent)).to_pylist()
+    return len(recent), sum(filter(None, seconds)) if elapsed > 1 else 0.0, elapsed
 
 
 def _running(store: Store, alive: list[DriverRecord]) -> list[TrialOnWorker]:

@@ -20,6 +20,7 @@ from orch.analysis.board import Board
 from orch.analysis.cells import problem, variant
 from orch.analysis.claims import ClaimsAtScale, Verdict
 from orch.analysis.report.collect import most_common_scale, relevant_claims
+from orch.core.records import seconds_by_trial, trials_of_cell
 from orch.running.status import FailureGroup, StoreStatus, SweepStatus, TrialOnWorker, read_failures, read_status
 from orch.serving.money import HourlyPrice, MoneyLeft
 from orch.serving.tiles import PlacedTile, TileGrid, built_in_grid, recorded_grid
@@ -236,7 +237,7 @@ def _join(store: Store, table: pa.Table, records: list[Mapping[str, Any]], faile
             by_scale.setdefault(values["scale"], []).extend(names)
     if not records:
         by_scale[common] = [ALL]
-    asked = {trial_id for values in records for trial_id in values["seconds"]} if records else None
+    asked = {trial_id for values in records for trial_id in seconds_by_trial(values)} if records else None
     grids = list(_own_grids(records, finished, failed))
     claims = []
     for scale, names in sorted(by_scale.items(), key=lambda each: each[0] != common):
@@ -257,7 +258,7 @@ def _own_grids(records: list[Mapping[str, Any]], finished: Mapping[str, Row], fa
             title = ", ".join((values.get("titles") or {}).values())
             code, _, cells = found.setdefault(key, (values.get("code"), title, {}))
             if values.get("code") == code:  # trials of earlier versions of the file are other trials
-                cells |= {"".join(cell["trials"]): cell for cell in values["cells"]}
+                cells |= {"".join(trials_of_cell(cell)): cell for cell in values["cells"]}
     return [
         recorded_grid(name, scale, title, list(cells.values()), finished, failed)
         for (name, scale), (_, title, cells) in found.items()

@@ -11,6 +11,7 @@ from orch.analysis.differing_settings import distinguish
 from orch.analysis.published import OOD, tables_of
 from orch.analysis.report.collect import sweep_result
 from orch.analysis.statistics import Share
+from orch.core.records import trials_of_cell
 from orch.sweeps.measured import Row
 
 _VARY = ("learning_rate", "init_seed", "data_seed")
@@ -154,7 +155,7 @@ def recorded_grid(
     )
     placed = []
     for cell, text in zip(cells, texts, strict=True):
-        ids = tuple(cell["trials"])
+        ids = tuple(trials_of_cell(cell))
         rows = [finished[trial_id] for trial_id in ids if trial_id in finished]
         num_failed = sum(trial_id in failed for trial_id in ids if trial_id not in finished)
         summary = summarise(rows, len(ids), num_failed)

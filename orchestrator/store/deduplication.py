@@ -1,6 +1,6 @@
 """Removing duplicate rows, and choosing the result that counts of several results of a trial."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -10,11 +10,22 @@ from orch.store.attempts import NUMBERED
 from orch.store.columns import KEYS, TIMES
 
 
+def text_array(texts: Iterable[str]) -> pa.Array:
+    """Convert texts to an Arrow array; `pa.array` would import pandas."""
+    data = [text.encode() for text in texts]
+    offsets = np.cumsum([0, *map(len, data)], dtype=np.int32)
+    return pa.Array.from_buffers(pa.string(), len(data), [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(data))])
+
+
 def text_scalar(text: str) -> pa.Scalar:
     """Convert a text to an Arrow scalar; `pa.scalar` would import pandas."""
-    data = text.encode()
-    offsets = pa.py_buffer(np.array([0, len(data)], np.int32))
-    return pa.Array.from_buffers(pa.string(), 1, [None, offsets, pa.py_buffer(data)])[0]
+    return text_array([text])[0]
+
+
+def is_among(column: pa.ChunkedArray | pa.Array, others: pa.ChunkedArray) -> np.ndarray:
+    """Return for each text whether it is among the others, without making Python objects of them."""
+    found = pc.is_in(column, value_set=one_array(others)).cast(pa.uint8())
+    return np.from_dlpack(one_array(found) if isinstance(found, pa.ChunkedArray) else found).astype(bool)
 
 
 _SLASH = text_scalar("/")
@@ -26,6 +37,11 @@ def unique(table: str, data: pa.Table) -> pa.Table:
     """Return `data` without duplicates of earlier rows, which a retried write or two compactions at once leave."""
     data = _by_time(table, data)
     return _take(data, first_of_each(data, KEYS[table]))
+
+
+def each_row_once(table: str, data: pa.Table) -> pa.Table:
+    """Return `data` without duplicates of earlier rows, like `unique`, and in any order: most often as it is."""
+    return data if _all_differ(data, KEYS[table]) else unique(table, data)
 
 
 def standing(trials: pa.Table, withdrawn: pa.Table) -> pa.Table:
@@ -72,16 +88,16 @@ def standing_curves(curves: pa.Table, results: pa.Table, withdrawn: pa.Table) ->
     """Return the curves that count: of a finished trial, the one of its result; of others, all not withdrawn."""
     firsts, inverse = _groups(_codes(curves, ("trial_id", "attempt_id")))
     each = curves.select(["trial_id", "attempt_id"]).take(numbers(firsts))
-    finished = pc.is_in(each["trial_id"], value_set=_plain(results["trial_id"]))
+    finished = pc.is_in(each["trial_id"], value_set=one_array(results["trial_id"]))
     winning = pc.invert(_not_among(each, results))
     counts = pc.or_(winning, pc.and_(pc.invert(finished), _not_among(each, withdrawn)))
-    kept = np.from_dlpack(_plain(counts.cast(pa.uint8())))[inverse]
+    kept = np.from_dlpack(one_array(counts.cast(pa.uint8())))[inverse]
     return curves if kept.all() else curves.take(numbers(np.flatnonzero(kept)))
 
 
 def _not_among(data: pa.Table, others: pa.Table) -> pa.ChunkedArray:
     """Return for each row whether no row of `others` has its trial and attempt."""
-    return pc.invert(pc.is_in(_attempt_of_trial(data), value_set=_plain(_attempt_of_trial(others))))
+    return pc.invert(pc.is_in(_attempt_of_trial(data), value_set=one_array(_attempt_of_trial(others))))
 
 
 def _attempt_of_trial(data: pa.Table) -> pa.ChunkedArray:
@@ -93,7 +109,7 @@ def _by_time(table: str, data: pa.Table) -> pa.Table:
     time = TIMES[table]
     if time is None:
         return data
-    times = _plain(data[time].cast("int64"))
+    times = one_array(data[time].cast("int64"))
     if not times.null_count:
         order = np.argsort(np.from_dlpack(times), kind="stable")  # parts are sorted: far faster than Arrow's sort then
         in_order = np.from_dlpack(times)[order]
@@ -120,7 +136,7 @@ def _all_differ(data: pa.Table, keys: Sequence[str]) -> bool:
     """Return whether hashes show that no two rows have equal `keys`, as almost always. False may be wrong."""
     hashes = np.zeros(data.num_rows, np.uint64)
     for key in keys:
-        hashes = (hashes ^ _hashes(_plain(data[key]))) * _ODD
+        hashes = (hashes ^ _hashes(one_array(data[key]))) * _ODD
         hashes ^= hashes >> np.uint64(29)
     hashes.sort()
     return bool((hashes[:-1] != hashes[1:]).all())
@@ -157,13 +173,14 @@ def _codes(data: pa.Table, keys: Sequence[str]) -> np.ndarray:
     """Return a number for each row, equal where all `keys` are equal."""
     codes = np.zeros(data.num_rows, np.int64)
     for key in keys:
-        encoded = pc.dictionary_encode(_plain(data[key]), null_encoding="encode")
+        encoded = pc.dictionary_encode(one_array(data[key]), null_encoding="encode")
         codes *= max(len(encoded.dictionary), 1)
         codes += np.from_dlpack(encoded.indices)
     return codes
 
 
-def _plain(column: pa.ChunkedArray) -> pa.Array:
+def one_array(column: pa.ChunkedArray) -> pa.Array:
+    """Return a column as one array."""
     if column.num_chunks == 0:
         return pa.nulls(0, column.type)  # `combine_chunks` would import pandas to make nothing
     combined = column.combine_chunks()

@@ -35,7 +35,7 @@ def _text(data: bytes) -> bytes:
     if _is_object(data):
         return data
     text = data[_VALUE_AT : -len(_END)]
-    if data != _START + checksum([text]).encode() + _MIDDLE + text + _END:
+    if data[:_VALUE_AT] != _START + checksum([text]).encode() + _MIDDLE or not data.endswith(_END):
         raise ValueError("its checksum is wrong")
     return text
 

@@ -7,6 +7,8 @@ import pyarrow as pa
 
 from orch.core.errors import UnknownName
 
+_FEW = 8
+
 
 def union(tables: Iterable[pa.Table]) -> pa.Table | None:
     """Concatenate tables. A column that a table lacks is null there; columns of different types get a wider type."""
@@ -18,7 +20,7 @@ def union(tables: Iterable[pa.Table]) -> pa.Table | None:
                 break
         else:
             alike.append([table])
-    merged = [pa.concat_tables(group).combine_chunks() for group in alike]
+    merged = [_joined(group) for group in alike]
     if len(merged) > 1:
         kinds: dict[str, pa.DataType] = {}
         for table in merged:
@@ -26,6 +28,12 @@ def union(tables: Iterable[pa.Table]) -> pa.Table | None:
                 kinds[field.name] = wider(kinds.get(field.name, field.type), field.type)
         merged = [_widen(table, kinds) for table in merged]
     return pa.concat_tables(merged, promote_options="default") if merged else None
+
+
+def _joined(group: list[pa.Table]) -> pa.Table:
+    """Concatenate tables of one schema. Many small ones are copied into one piece; large ones are few, and stay."""
+    joined = pa.concat_tables(group)
+    return joined if len(group) <= _FEW else joined.combine_chunks()
 
 
 def conform(table: str, known: pa.Schema, data: pa.Table | None, columns: Sequence[str] | None) -> pa.Table:

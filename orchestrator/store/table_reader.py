@@ -16,7 +16,7 @@ from orch.core.checksum import checksum
 from orch.core.errors import StoreUnreachable
 from orch.store.columns import KEYS, TIMES
 from orch.store.damaged_files import StoreWarning, set_aside
-from orch.store.deduplication import unique
+from orch.store.deduplication import each_row_once
 from orch.store.files import Files, reaching
 from orch.store.footer_rows import find_lines, parse_lines
 from orch.store.part import Contents, DamagedPart, Footer, Part, columns_checksum, decode, decode_footer
@@ -107,7 +107,7 @@ class TableReader:
             rows = union([*([] if kept.data is None else [kept.data]), *new])
             data = conform(self.table, self.schema, rows, wanted)
             # A merged part has no duplicates.
-            kept.data = data if only_merged and len(new) == 1 and kept.data is None else unique(self.table, data)
+            kept.data = data if only_merged and len(new) == 1 and kept.data is None else each_row_once(self.table, data)
         kept.parts = known
         if self._cache is not None and new:
             self._cache.prune(self.table, {part.path for part in listed})

@@ -68,6 +68,7 @@ def test_discard_names_unknown_ids_and_takes_the_beginning_of_an_id(tmp_path):
         (["sweep", "my-sweep"], "error: there is no sweep 'my-sweep': there are: additive,"),
         (["train", "--model", "rnn", "--task", "dihedral", "--trial", "a"], "--trial names a whole trial"),
         (["sweep", "demo", "--weights-mb", "-3"], "error: --weights-mb -3.0 is negative: use 0 to store no weights\n"),
+        (["sweep", "demo", "--gpus-per-trial", "1.5"], "1.5 is not a share or a whole number of GPUs: use 1 or less\n"),
         (["sweep", "demo", "--pack", "-2", "--cpus", "0"], "error: --cpus 0 is not enough: use more than 0\n"),
     ],
     ids=" ".join,

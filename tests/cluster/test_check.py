@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 from click.testing import CliRunner, Result
 
 from orch.cli import main
@@ -48,6 +49,13 @@ def orch(*arguments: str) -> Result:
 def test_the_shipped_files_are_right_once_they_are_edited(file, tmp_path):
     report = checked(tmp_path, file)
     assert (report.errors, report.warnings) == ((), ())
+
+
+@pytest.mark.parametrize("file", [A100, GOOGLE, LOCAL], ids=lambda file: file.name)
+def test_packs_that_share_a_gpu_of_a_worker_run_at_the_same_time(file):
+    stop, share, *start = yaml.safe_load(file.read_text())["worker_start_ray_commands"]
+    assert (stop, share) == ("ray stop", "bash ~/orch/cluster/mps.sh")
+    assert start
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,10 @@ def test_destroy_asks_first(tmp_path):
     assert refused.exit_code != 0
     assert "would remove role" in refused.stdout
     assert everything() == before
+    unanswered = orch("destroy", str(file))
+    assert unanswered.exit_code == 2
+    assert "there is no terminal to ask for consent: repeat the command with --yes" in unanswered.stderr
+    assert everything() == before
     assert orch("destroy", str(file), answer="y\n").exit_code == 0
     assert everything()["roles"] == []
 

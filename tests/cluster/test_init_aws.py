@@ -88,7 +88,10 @@ def test_a_dry_run_changes_nothing_at_all(tmp_path):
     assert everything() == before
     assert list(tmp_path.iterdir()) == []
     assert "would make bucket" in lines[0]
-    assert lines[-1].startswith("nothing was changed: ")
+    assert lines[-1] == f"nothing was changed: {len(lines) - 1} changes would be made"
+    done_since = [line for line in done(init(tmp_path / "aws.yaml")) if line.startswith(("made ", "changed "))]
+    infinitive = {"made": "would make", "changed": "would change"}
+    assert lines[:-1] == [infinitive[line.split()[0]] + line[len(line.split()[0]) :] for line in done_since]
 
 
 @pytest.mark.slow

@@ -128,6 +128,13 @@ def test_the_image_has_the_versions_of_the_machines_that_ray_up_starts():
     assert "pip install" not in DOCKERFILE
 
 
+def test_no_mount_leaves_a_folder_of_root_in_the_home():
+    """BuildKit makes mount points, and the folders above them, as root."""
+    mounts = re.findall(r"--mount=type=cache,target=(\S+),uid=1000 UV_CACHE_DIR=(\S+)", DOCKERFILE)
+    assert len(mounts) == DOCKERFILE.count("--mount=") == 2
+    assert all(target == cache and not target.startswith("/home") for target, cache in mounts)
+
+
 def test_the_image_has_every_folder_of_the_package_and_nothing_private():
     copied = re.findall(r"^COPY --chown=ray (.+) \S+$", DOCKERFILE, re.MULTILINE)
     sources = [word for line in copied for word in line.split()]
