@@ -176,3 +176,9 @@ def hasten(code: int) -> None:
     for number in _NUMBERS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, lambda *ignored: os._exit(code))
+
+
+def ignore() -> None:
+    """Ignore signals from now on, in the second for which Python takes itself apart: it would let them end it."""
+    for number in _NUMBERS:
+        signal.signal(number, signal.SIG_IGN)

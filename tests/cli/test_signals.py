@@ -48,3 +48,20 @@ def test_a_signal_that_the_shell_ignores_stays_ignored():
     program = "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); from orch.__main__ import run; "
     program += "import orch.cli, os; orch.cli.main = lambda **more: os.kill(os.getpid(), signal.SIGINT); run()"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_a_signal_after_the_end_of_a_command_does_not_change_its_exit_code():
+    """Python takes a second to take Ray and torch apart, and has given up its handlers by then."""
+    program = """
+import builtins, os, signal, orch.cli
+from orch.__main__ import run
+
+class Late:
+    def __del__(self, kill=os.kill, own=os.getpid(), number=signal.SIGTERM):
+        kill(own, number)
+
+builtins.late = Late()
+orch.cli.main = lambda **more: None
+run()
+"""
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
