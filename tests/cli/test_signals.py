@@ -65,3 +65,21 @@ orch.cli.main = lambda **more: None
 run()
 """
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_only_the_first_reason_for_the_end_of_a_command_is_told():
+    """A thread that watches processes sees them end while the command ends them."""
+    program = """
+import threading, time
+from orch.core import interruption
+
+def kill_slowly():
+    time.sleep(0.5)
+
+interruption._kill_descendants = kill_slowly
+interruption._in_charge = True
+threading.Timer(0.1, interruption.give_up, ["Ray has ended"]).start()
+interruption.leave(15)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (143, SENTENCES[signal.SIGTERM])
