@@ -1,13 +1,15 @@
 """Run the `orch` command, also as `python -m orch`. Signals are handled before the first library is imported."""
 
+import atexit
 import sys
 
-from orch.core.interruption import ending_cleanly, hasten, received, sentence
+from orch.core.interruption import ending_cleanly, hasten, ignore, received, sentence
 from orch.core.scratch import remove_own
 
 
 def run() -> None:
     """Run the `orch` command to the end of this process."""
+    atexit.register(ignore)  # what is registered first is called last
     code: object = 0
     try:
         with ending_cleanly():

@@ -3,12 +3,15 @@
 import contextlib
 import errno
 import os
+import re
 import secrets
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
 from orch.core.errors import UnsafePath
+
+_ASIDE = re.compile(r"\..+\.[0-9a-f]{8}")
 
 
 def write_atomically(
@@ -51,6 +54,15 @@ def write_atomically(
     if durable:
         _sync_folder(path.parent)
         passing("synced")
+
+
+def is_aside(name: str) -> bool:
+    """Return whether a file has the name of a hidden file of `write_atomically`, which its writer may have left.
+
+    >>> is_aside(".part.parquet.0a1b2c3d"), is_aside(".gitignore"), is_aside("part.parquet")
+    (True, False, False)
+    """
+    return _ASIDE.fullmatch(name) is not None
 
 
 def is_special(path: Path) -> bool:

@@ -37,6 +37,7 @@ def sentence(number: int) -> str:
 _in_charge = False
 _last: int | None = None
 _received: int | None = None
+_ending = threading.RLock()
 
 
 def received() -> int | None:
@@ -72,11 +73,12 @@ def give_up(problem: str) -> None:
 
 
 def _end(text: str, code: int) -> NoReturn:
-    with contextlib.suppress(OSError):
-        os.write(2, f"{text}\n".encode())
-    _kill_descendants()
-    remove_own()
-    os._exit(code)
+    with _ending:  # another thread that sees how processes end, and would give up because of that, waits here
+        with contextlib.suppress(OSError):
+            os.write(2, f"{text}\n".encode())
+        _kill_descendants()
+        remove_own()
+        os._exit(code)
 
 
 def _raise(number: int, frame: FrameType | None) -> None:
@@ -176,3 +178,9 @@ def hasten(code: int) -> None:
     for number in _NUMBERS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, lambda *ignored: os._exit(code))
+
+
+def ignore() -> None:
+    """Ignore signals from now on, in the second for which Python takes itself apart: it would let them end it."""
+    for number in _NUMBERS:
+        signal.signal(number, signal.SIG_IGN)

@@ -5,7 +5,8 @@ were checksums are still read; `is_checked` cannot mistake a damaged header for 
 about themselves is one text named `orch`, and nothing else.
 """
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict
 
@@ -36,20 +37,33 @@ def with_checksum(pieces: Sequence[bytes | memoryview]) -> list[bytes | memoryvi
     return [before + checksum([before, after, *pieces[2:]]).encode() + after, *pieces[2:]]
 
 
-def is_checked(data: bytes) -> bool:
-    """Return whether the bytes of a file that orch saved are under a checksum.
+def is_checked(pieces: Iterable[bytes]) -> bool:
+    """Return whether a file that orch saved, given in one or more pieces, is under a checksum.
 
-    Raise `ValueError` if they are damaged, or if orch has not saved them.
+    Raise `ValueError` if it is damaged, or if orch has not saved it.
     """
-    if data[LENGTH_BYTES:_PLACE] != _BEGINNING:
-        metadata = _header(data).get(_METADATA)
+    left = iter(pieces)
+    start = b""
+    while len(start) < max(_PLACE, _end_of_header(start)) and (piece := next(left, b"")):
+        start += piece
+    if start[LENGTH_BYTES:_PLACE] != _BEGINNING:
+        metadata = _header(start).get(_METADATA)
         if not isinstance(metadata, dict) or metadata.keys() != {_OWN}:
             raise ValueError("its header is not one that orch writes")
         return False
-    view = memoryview(data)
-    if checksum([view[:_PLACE], view[_PLACE + DIGITS :]]).encode() != data[_PLACE : _PLACE + DIGITS]:
+    view = memoryview(start)
+    others: list[bytes | memoryview] = [view[:_PLACE], view[_PLACE + DIGITS :]]
+    if checksum(itertools.chain(others, left)).encode() != start[_PLACE : _PLACE + DIGITS]:
         raise ValueError("its checksum is wrong")
     return True
+
+
+def _end_of_header(start: bytes) -> int:
+    """Return where the header ends of a file that begins with these bytes."""
+    length = int.from_bytes(start[:LENGTH_BYTES], "little")
+    if length > MOST_BYTES:
+        raise ValueError("its header is too long")
+    return LENGTH_BYTES + length
 
 
 class _Header(TypedDict):
@@ -63,8 +77,7 @@ def orch_header(data: bytes) -> dict[str, Any]:
 
 
 def _header(data: bytes) -> dict[str, Any]:
-    end = LENGTH_BYTES + int.from_bytes(data[:LENGTH_BYTES], "little")
-    return dict(checked(parse_json(data[LENGTH_BYTES:end]), dict[str, Any]))
+    return dict(checked(parse_json(data[LENGTH_BYTES : _end_of_header(data)]), dict[str, Any]))
 
 
 def read_orch_header(path: Path) -> dict[str, Any]:

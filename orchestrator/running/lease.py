@@ -75,7 +75,7 @@ class Lease:
         last = self._store.get_json(LAST_NUMBER)
         if isinstance(last, int) and 0 <= last < MOST_DRIVERS:
             known.append(last)
-        self.number = 1 + int(max(known))
+        self.number = min(1 + int(max(known)), MOST_DRIVERS - 1)  # a file may have been edited
         self._store.put_json(LAST_NUMBER, self.number)
         self._write()
         self._read_others()

@@ -16,7 +16,7 @@ from orch.core.errors import OrchError
 from orch.core.interruption import give_up, leaving_at_once
 from orch.core.scratch import scratch_folder
 from orch.running import ray_guard
-from orch.running.ray_compat import considerate_start
+from orch.running.ray_compat import considerate_start, shut_down
 from orch.store import scrub
 
 _TRIES = ("r", "s")
@@ -41,8 +41,7 @@ def local_ray(num_cpus: int | None, **more: Any) -> Iterator[None]:
             with _watched("gcs_server", "raylet"):
                 yield
         finally:
-            with leaving_at_once():
-                ray.shutdown()
+            shut_down()
 
 
 @contextlib.contextmanager
@@ -97,7 +96,7 @@ def _start(folder: str, **options: Any) -> None:
                 raise
             except Exception as error:  # Ray raises plain ones when one of its processes is not ready in time
                 with leaving_at_once():
-                    ray.shutdown()
+                    shut_down()
                     ray_guard.end_processes(folder, os.getpid())
                 if name == _TRIES[-1]:
                     reason = scrub(" ".join(str(error).split())).rstrip(".")

@@ -15,7 +15,7 @@ from orch.core.errors import OrchError
 from orch.core.interruption import leaving_at_once
 from orch.running.autoscaling import BOOTSTRAP, ClusterLimits
 from orch.running.local_ray import local_ray
-from orch.running.ray_compat import considerate_start
+from orch.running.ray_compat import considerate_start, shut_down
 from orch.usercode import UserCode
 
 JOIN_SECONDS = 60.0
@@ -99,8 +99,7 @@ def _cluster(address: str, limits: ClusterLimits | None, **options: Any) -> Iter
         _wait_for_own_machines(limits)
         yield ray.get_runtime_context().gcs_address
     finally:
-        with leaving_at_once():
-            ray.shutdown()
+        shut_down()
 
 
 def _wait_for_own_machines(limits: ClusterLimits | None) -> None:

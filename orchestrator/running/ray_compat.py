@@ -5,14 +5,17 @@
 
 import functools
 import os
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
 import ray
 from ray import cloudpickle
+from ray._private.state import GlobalState
 from ray.air.execution._internal.actor_manager import RayActorManager
 from ray.core.generated import autoscaler_pb2
 from ray.exceptions import OutOfMemoryError, RayActorError, RayError, RayTaskError
@@ -22,6 +25,7 @@ from ray.tune.experiment.config_parser import _create_trial_from_spec, _make_par
 from ray.tune.registry import _Registry
 from ray.tune.utils.object_cache import _ObjectCache
 
+from orch.core.interruption import leaving_at_once
 from orch.running.failures import Failure, TrialError, describe
 from orch.running.options import STOP_SECONDS
 from orch.running.quarantine import Place
@@ -81,6 +85,24 @@ def considerate_start(only_loopback: bool) -> Iterator[None]:
         if only_loopback:
             stack.enter_context(_replaced(ray._private.ray_constants, "ENABLE_RAY_CLUSTER", False))
         yield
+
+
+def shut_down() -> None:
+    """Stop Ray, or leave its cluster, without losing our handler of SIGTERM.
+
+    The end of Ray 2.60's C++ sets what SIGTERM does to the default, which Python does not notice. Ray then waits for
+    its processes, a second or more, and a SIGTERM would end this process without a word.
+    """
+    disconnect: Any = GlobalState.disconnect
+
+    def handle_again(self: Any) -> None:
+        handler = signal.getsignal(signal.SIGTERM)
+        if handler is not None and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, handler)
+        disconnect(self)
+
+    with leaving_at_once(), _replaced(GlobalState, "disconnect", handle_again):
+        ray.shutdown()
 
 
 class KeptActors(_ObjectCache):

@@ -1,19 +1,21 @@
 """Requests for sweeps, and their record in the store, by which `orch resume` and `orch train --trial` find them."""
 
 import hashlib
+import warnings
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from orch.core.errors import InvalidSettings, OrchError, UnknownName
+from orch.core.reading import shown
 from orch.core.records import SweepRecord, group_seconds
 from orch.core.settings import to_dict
 from orch.planning.plan import Plan, make_plan
 from orch.planning.probed import Probe
-from orch.store import Store
+from orch.store import Store, StoreWarning
 from orch.sweeps.catalogue import Catalogue
-from orch.sweeps.scales import LAPTOP
+from orch.sweeps.scales import LAPTOP, is_scale
 from orch.sweeps.trial import Trial, parse_config
 from orch.usercode import NamedSweeps, UserCode, make_catalogue, name_sweeps
 from orch.usercode.kept import with_kept
@@ -110,7 +112,7 @@ def recorded_requests(store: Store, names: Collection[str] = (), newest_code: bo
     `newest_code`, in each the code that it was made with. Recorded code is run if `orch keep` was used on this store,
     to find what the decisions are about.
     """
-    records = list(store.list_json(FOLDER, SweepRecord).values())
+    records = _records(store)
     known = {name for values in records for name in values["sweeps"]}
     if problems := [str(UnknownName("recorded sweep", name, known)) for name in names if name not in known]:
         raise InvalidSettings(problems)
@@ -127,6 +129,17 @@ def recorded_requests(store: Store, names: Collection[str] = (), newest_code: bo
         )
         for values, its_codes in zip(wanted, codes, strict=True)
     ]
+
+
+def _records(store: Store) -> list[Any]:
+    """Return the recorded requests whose scale is known. One record must not keep all others from being resumed."""
+    records = store.list_json(FOLDER, SweepRecord)
+    for name, values in records.items():
+        if not is_scale(values["scale"]):
+            about = f"{FOLDER}/{name}.json of the store at {store.location} is left out"
+            reason = f"there is no scale {shown(values['scale'])}"
+            warnings.warn(f"{about} ({reason}): upgrade orch, or delete it", StoreWarning, stacklevel=3)
+    return [values for values in records.values() if is_scale(values["scale"])]
 
 
 def find_trial(store: Store, trial_id: str) -> Trial:

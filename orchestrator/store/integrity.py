@@ -7,11 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from orch.core.checksum import checksum
+from orch.core.reading import RECORD_BYTES
 from orch.core.safetensors_header import is_checked
 from orch.store.damaged_files import FOLDER
-from orch.store.files import Files
+from orch.store.files import Files, reaching
 from orch.store.part import DamagedPart, Part, decode
 from orch.store.records import is_checked_record
+
+_BLOCK_BYTES = 1 << 20
 
 
 class Condition(enum.StrEnum):
@@ -59,8 +62,7 @@ def _examine(files: Files, path: str, size: int | None) -> ExaminedFile | None:
     problem = ""
     for _ in range(2):  # at first it may have been received incompletely
         try:
-            data = files.get(path)
-            return ExaminedFile(path, len(data), _condition(files, Part(path, size), data))
+            return ExaminedFile(path, size, _condition(files, Part(path, size)))
         except FileNotFoundError:
             return None
         except (ValueError, DamagedPart) as error:
@@ -68,18 +70,32 @@ def _examine(files: Files, path: str, size: int | None) -> ExaminedFile | None:
     return ExaminedFile(path, size, Condition.DAMAGED, problem)
 
 
-def _condition(files: Files, file: Part, data: bytes) -> Condition:
+def _condition(files: Files, file: Part) -> Condition:
     """Return whether a file is under a checksum. Raise `ValueError` or `DamagedPart` if it is damaged."""
     expected = file.checksum or files.listed.get(file.path)
     if expected is not None:
-        if checksum([data]) != expected:
+        if checksum(_blocks(files, file)) != expected:
             raise ValueError("its checksum is wrong")
         return Condition.CHECKED
     checked = False
     if file.path.endswith(".parquet"):
-        decode(data, None, files.location, compared=False)
+        decode(files.local_path(file.path) or files.get(file.path), None, files.location, compared=False)
     elif file.path.endswith(".safetensors"):
-        checked = is_checked(data)
+        checked = is_checked(_blocks(files, file))
     elif file.path.endswith(".json"):
-        checked = is_checked_record(data)
+        checked = is_checked_record(files.get(file.path, RECORD_BYTES))
+    else:
+        for _ in _blocks(files, file):  # whether it can be read
+            pass
     return Condition.CHECKED if checked else Condition.UNCHECKED
+
+
+def _blocks(files: Files, file: Part) -> Iterator[bytes]:
+    """Yield the contents of a file. A large one on this machine is never as a whole in memory."""
+    place = files.local_path(file.path)
+    if place is None or file.size <= _BLOCK_BYTES:
+        yield files.get(file.path)
+        return
+    with reaching(files.location, "read"), open(place, "rb", buffering=0) as opened:
+        while block := opened.read(_BLOCK_BYTES):
+            yield block

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-from orch.core.atomic_write import make_folder_durably, write_atomically
+from orch.core.atomic_write import is_aside, make_folder_durably, write_atomically
 from orch.core.errors import UnsafePath
 from orch.core.reading import read_bytes
 from orch.store.crash_points import crash_point, kind_of
@@ -130,8 +130,9 @@ class LocalFiles:
             for place, _, names in os.walk(self._root):
                 for name in names:
                     file = Path(place, name)
+                    # A store may be a folder that has other hidden files, such as a project with its .gitignore.
                     with contextlib.suppress(FileNotFoundError):
-                        if name.startswith(".") and file.lstat().st_mtime < long_ago:
+                        if is_aside(name) and file.lstat().st_mtime < long_ago:
                             file.unlink()
                             crash_point("abandoned-deleted")
 

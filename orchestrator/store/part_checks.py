@@ -128,9 +128,9 @@ def _family(kind: pa.DataType) -> Any:
 def check_values(data: pa.Table) -> None:
     """Raise `ValueError` for texts that are not UTF-8, and for times that Python cannot express."""
     data.validate(full=True)
-    for field in data.schema:
+    for field, column in zip(data.schema, data.columns, strict=True):  # two columns may have one name
         if pa.types.is_timestamp(field.type) and data.num_rows:
-            times = pc.cast(data[field.name], pa.timestamp("us", field.type.tz), safe=False)
+            times = pc.cast(column, pa.timestamp("us", field.type.tz), safe=False)
             earliest, latest = (each.as_py() for each in pc.min_max(times.cast(pa.int64())).values())
             if earliest is not None and not _EARLIEST <= earliest <= latest <= _LATEST:
                 raise ValueError(f"its column {field.name} has times that are in no year from 2 to 9996")

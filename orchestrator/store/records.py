@@ -16,7 +16,11 @@ _VALUE_AT = len(_START) + DIGITS + len(_MIDDLE)
 
 def to_record(value: Any) -> bytes:
     """Return a value as the bytes of a record."""
-    text = json.dumps(value).encode()
+    return under_checksum(json.dumps(value).encode())
+
+
+def under_checksum(text: bytes) -> bytes:
+    """Return a text, which should be JSON, as the bytes of a record."""
     return _START + checksum([text]).encode() + _MIDDLE + text + _END
 
 

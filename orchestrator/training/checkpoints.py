@@ -118,7 +118,7 @@ def _encode(tensors: Mapping[str, Tensor], header: Mapping[str, Any]) -> list[by
 
 def _decode(data: bytes, name: str, needs: tuple[str, str]) -> tuple[dict[str, Tensor], dict[str, Any]]:
     try:
-        is_checked(data)
+        is_checked([data])
         tensors = load(data)
         header = orch_header(data)
     except (SafetensorError, ValueError) as error:

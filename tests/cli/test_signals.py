@@ -48,3 +48,38 @@ def test_a_signal_that_the_shell_ignores_stays_ignored():
     program = "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); from orch.__main__ import run; "
     program += "import orch.cli, os; orch.cli.main = lambda **more: os.kill(os.getpid(), signal.SIGINT); run()"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_a_signal_after_the_end_of_a_command_does_not_change_its_exit_code():
+    """Python takes a second to take Ray and torch apart, and has given up its handlers by then."""
+    program = """
+import builtins, os, signal, orch.cli
+from orch.__main__ import run
+
+class Late:
+    def __del__(self, kill=os.kill, own=os.getpid(), number=signal.SIGTERM):
+        kill(own, number)
+
+builtins.late = Late()
+orch.cli.main = lambda **more: None
+run()
+"""
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_only_the_first_reason_for_the_end_of_a_command_is_told():
+    """A thread that watches processes sees them end while the command ends them."""
+    program = """
+import threading, time
+from orch.core import interruption
+
+def kill_slowly():
+    time.sleep(0.5)
+
+interruption._kill_descendants = kill_slowly
+interruption._in_charge = True
+threading.Timer(0.1, interruption.give_up, ["Ray has ended"]).start()
+interruption.leave(15)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (143, SENTENCES[signal.SIGTERM])

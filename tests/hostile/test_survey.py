@@ -5,8 +5,9 @@ import sys
 
 import pytest
 
+from orch.store import Store
 from tests.hostile.kinds import KINDS
-from tests.hostile.plan import copy_store
+from tests.hostile.plan import STORE, copy_store
 from tests.hostile.store import fill
 from tests.hostile.survey import plans, survey
 
@@ -24,6 +25,18 @@ def store(tmp_path_factory):
 def test_a_few_hostile_inputs_end_in_a_sentence(kind, store, tmp_path):
     found = survey(kind, FEW, store, tmp_path)
     assert not found, "\n\n".join(map(str, found))
+
+
+def test_changed_records_have_a_right_checksum(store, tmp_path):
+    """Otherwise they would all be refused for that, and what they say would never be read."""
+    changed = [each for each in plans("records", 30) if each.about.split()[2] in ("value", "missing")]
+    assert len(changed) > 5
+    for number, each in enumerate(changed):
+        folder = tmp_path / f"{number}"
+        folder.mkdir()
+        copy_store(store, folder)
+        each.prepare(folder)
+        assert not [file for file in Store.open(folder / STORE).examine() if file.problem == "its checksum is wrong"]
 
 
 @pytest.mark.long

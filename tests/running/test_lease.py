@@ -3,6 +3,7 @@
 import itertools
 import math
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -13,7 +14,8 @@ import pytest
 from orch.running import lease as lease_module
 from orch.running.lease import LAST_NUMBER, Lease, StoreHeld
 from orch.store import Store, StoreWarning
-from orch.store.drivers import DEAD_AFTER_SECONDS, SILENT_SECONDS, DriverWatch, Life, read_drivers
+from orch.store.attempts import NUMBERED, make_attempt_id
+from orch.store.drivers import DEAD_AFTER_SECONDS, MOST_DRIVERS, SILENT_SECONDS, DriverWatch, Life, read_drivers
 
 
 @pytest.fixture
@@ -235,3 +237,7 @@ def test_the_numbers_of_drivers_rise_from_run_to_run_and_survive_odd_files(store
     with Lease(store, "main") as lease:
         assert lease.number == 1
     assert numbers == sorted(set(numbers))
+    file_of(store, host="elsewhere", number=MOST_DRIVERS - 1)
+    with Lease(store, "main") as lease:
+        attempt = make_attempt_id(lease.number, 1)
+    assert re.match(NUMBERED, attempt), "readers would order its results by a clock"

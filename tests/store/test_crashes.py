@@ -61,7 +61,7 @@ def test_a_compaction_killed_at_any_point_neither_loses_nor_duplicates_rows(stor
 def test_compaction_removes_checkpoints_that_dead_writers_left_half_written(tmp_path):
     store = Store.open(tmp_path)
     store.put_checkpoint("t", saved(b"whole"))
-    dead, living = (tmp_path / "checkpoints" / f".t.safetensors.{name}" for name in ("dead", "living"))
+    dead, living = (tmp_path / "checkpoints" / f".t.safetensors.{name}" for name in ("00000001", "00000002"))
     for path in (dead, living):
         path.write_bytes(b"ha")
     long_ago = time.time() - 2 * ABANDONED_SECONDS

@@ -1,10 +1,12 @@
 import errno
 import os
 
+import pyarrow.parquet as pq
 import pytest
 
 from orch.core.errors import StoreUnreachable
 from orch.store import Store, StoreWarning
+from tests.store.attempts import write_attempt
 from tests.store.damage import DAMAGE
 from tests.store.example import ids, parts, write_example
 
@@ -143,3 +145,12 @@ def test_files_that_are_not_parts_are_ignored(tmp_path):
         (tmp_path / "trials" / "0" / name).write_text("hello")
     assert Store.open(tmp_path).done() == ids([0])
     assert (tmp_path / "trials" / "0" / "notes.txt").exists()
+
+
+def test_a_part_with_two_columns_of_one_name_is_set_aside(tmp_path):
+    store = Store.open(tmp_path)
+    write_attempt(store, "a", "start", 0)
+    rows = store.read("attempts")
+    pq.write_table(rows.append_column("at", rows["at"]), tmp_path / "attempts" / "0" / "odd.parquet")
+    with pytest.warns(StoreWarning, match=r"attempts/0/odd.parquet .* \(it has two columns of one name\)"):
+        assert Store.open(tmp_path).read("attempts").equals(rows)

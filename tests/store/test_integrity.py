@@ -1,6 +1,7 @@
 """Every byte is under a checksum: flipped bits are noticed, and older files are read and said to have none."""
 
 import json
+import tracemalloc
 
 import pyarrow.parquet as pq
 import pytest
@@ -71,6 +72,23 @@ def test_verify_names_what_is_damaged_and_changes_nothing(store, tmp_path):
     with pytest.warns(StoreWarning, match=damaged.name):
         Store.open(store.uri).done()
     assert verify(store.uri)[f"damaged/{damaged.parts[-3]}/{damaged.name}"] == "set aside before"
+
+
+def test_verify_needs_little_memory_for_files_of_any_size(store, tmp_path):
+    """A file of zeros that takes no room on the disk may be said to have terabytes."""
+    names = ("sweeps/a.json", "logs/a.jsonl", "trials/0/a.parquet", "weights/b.safetensors", "notes.txt")
+    for name in names:
+        path = tmp_path / "runs" / name
+        path.parent.mkdir(exist_ok=True)
+        with path.open("wb") as file:
+            file.truncate(1 << 29)
+    tracemalloc.start()
+    conditions = verify(store.uri, expect=1)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 1 << 28
+    expected = ["damaged", "not under a checksum", "damaged", "damaged", "not under a checksum"]
+    assert [conditions[name] for name in names] == expected
 
 
 def test_files_from_before_there_were_checksums_are_read_and_compaction_puts_tables_under_one(store, tmp_path):

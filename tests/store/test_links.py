@@ -44,6 +44,19 @@ def test_files_outside_a_store_are_never_compacted(tmp_path, linked):
     assert contents(tmp_path / "outside") == before
 
 
+def test_hidden_files_of_others_in_the_folder_of_a_store_stay(tmp_path):
+    """The folder may be that of a project, or a home folder."""
+    store = fill(tmp_path, seeds=2)
+    names = (".gitignore", ".git/.index", "photos/.notes.txt", "trials/.nfs0000000000000001", ".cache.1a2b3c4")
+    for name in names:
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("text")
+        os.utime(path, (0, 0))
+    store.compact(min_parts=2)
+    assert [name for name in names if not (tmp_path / name).exists()] == []
+
+
 USES = {
     "read": lambda store: store.get_json("sweeps/a.json"),
     "write": lambda store: store.put_json("sweeps/a.json", {}),

@@ -12,7 +12,7 @@ from orch.core.errors import OrchError
 from orch.planning.plan import TrialState
 from orch.running.requests import Request, find_trial, record, recorded_requests
 from orch.running.run_sweeps import _each_once, _num_waiting
-from orch.store import Store
+from orch.store import Store, StoreWarning
 from orch.usercode import name_sweeps
 from orch.usercode.naming import newest_code
 from tests.command_line import orch
@@ -113,6 +113,15 @@ def test_resume_continues_only_the_named_sweeps(files, store):
     record(store, Request(("demo",), "laptop"), Request(("demo",), "laptop").plan(None))
     assert [request.sweeps for request in recorded_requests(store, ["demo"])] == [("demo",)]
     assert len(recorded_requests(store)) == 2
+
+
+def test_a_record_of_an_unknown_scale_is_named_and_keeps_no_other_from_being_resumed(store):
+    request = Request(("demo",), "laptop")
+    record(store, request, request.plan(None))
+    [right] = store.list_json("sweeps").values()
+    store.put_json("sweeps/odd.json", right | {"scale": "../../x"})
+    with pytest.warns(StoreWarning, match=r"sweeps/odd.json .* is left out \(there is no scale '../../x'\): upgrade"):
+        assert recorded_requests(store) == [request]
 
 
 def test_a_name_whose_code_is_gone_says_so(files, store):
