@@ -4,7 +4,7 @@ import copy
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -17,9 +17,6 @@ from orch.models.token_table import Gradient, OuterProducts, Scratch, flat_table
 from orch.models.vocabularies import Vocabularies, stack_padded
 from orch.models.wrapped_module import State as State
 from orch.models.wrapped_module import WrappedModule
-
-if TYPE_CHECKING:
-    pass
 
 M = TypeVar("M", bound=nn.Module)
 
