@@ -91,7 +91,7 @@ def _row(task: Task) -> dict[str, Any]:
 
 
 def _show(task: Task, as_json: bool) -> None:
-    if task.modulus > _MOST_ANALYSED:
+    if task.has_modulus and task.modulus > _MOST_ANALYSED:
         raise InvalidSettings([f"the algebra at modulus {task.modulus} takes too long: use at most {_MOST_ANALYSED:,}"])
     algebra = analyse(task)
     predictions = {family: predict(algebra, family) for family in Family}

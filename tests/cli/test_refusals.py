@@ -43,6 +43,8 @@ def refused(*words: object, several: bool = False) -> str:
         (("sweep", "demo", "--gpus-per-trial", "nan"), "nan is not a number that can be used"),
         (("cluster", "init", "aws", "--dry-run", "--workers", "9" * 25), "is not a number that can be used"),
         (("tasks", "--modulus", "1000000000"), "modulus 1000000000 is too many values"),
+        (("models", "transformer", "--layers", "100000000"), "layers 100000000 is too many"),
+        (("train", "--model", "mamba", "--task", "parity_check", "--layers", "100000000"), "layers 100000000 is too"),
         (("tasks", "modular_addition", "--modulus", "100000"), "takes too long: use at most 200"),
         ((*TRAIN, "--save", "x" * 300), "is no name of a file"),
         (("status", "--store", "abfs://"), "abfs://"),
