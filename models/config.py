@@ -19,6 +19,7 @@ from orch.tasks.algebra import Transitions
 if TYPE_CHECKING:
     from orch.models.network import Network
 
+MOST_LAYERS = 1000
 MOST_TOKENS_IN_ONE_PASS = 16
 """Readable tokens up to which compiled kernels compute the gradients of a token table in one pass over its weight."""
 
@@ -283,4 +284,6 @@ class LayeredConfig(ModelConfig):
         found = ModelConfig.problems(self)
         if self.layers < 1:
             found.append(f"layers {self.layers} is no model: use 1 or more")
+        if self.layers > MOST_LAYERS:
+            found.append(f"layers {self.layers} is too many: use at most {MOST_LAYERS:,}")
         return found

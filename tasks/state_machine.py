@@ -27,6 +27,8 @@ class StateMachine(Task):
     title = "State machine"
     modulus_titles = {None: "State machine, {} states"}
     modulus_label = "{} states"
+    most_modulus = 1000
+    """A machine has a table of as many rows and columns."""
 
     machine_seed: int = setting(1, "draws the machine, one per modulus")
 

@@ -38,6 +38,7 @@ class Task:
     """Label of one modulus under the task's title, with {} for the modulus."""
     has_modulus: ClassVar[bool] = True
     """False if the modulus cannot be chosen, because it follows from the other settings."""
+    most_modulus: ClassVar[int] = 100_000
     example_settings: ClassVar[Mapping[str, Any]] = {}
     """Settings of an example, for listings and tests, if the task has settings without a default."""
 
@@ -214,6 +215,10 @@ class Task:
         """List everything wrong with these settings, each as a sentence that names the remedy."""
         if self.modulus < 2:
             return [f"modulus {self.modulus} leaves nothing to track: use 2 or more"]
+        if self.modulus > self.most_modulus:
+            return [
+                f"modulus {self.modulus} is too many values for task {self.name}: use at most {self.most_modulus:,}"
+            ]
         return []
 
 

@@ -2,7 +2,9 @@
 
 import contextlib
 import difflib
+import errno
 import importlib
+import os
 import pkgutil
 import sys
 import traceback
@@ -18,6 +20,12 @@ from orch.core.errors import OrchError, UnknownName
 from orch.core.interruption import ending_cleanly, exit_code, received, sentence
 from orch.core.printable import printable_lines
 
+_FULL = "free space where its output and its temporary files go"
+_BUSY = "end other programs, or raise their limits"
+_REFUSALS = dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO), _FULL)
+_REFUSALS |= dict.fromkeys((errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE), _BUSY)
+"""What the system may refuse to any command, with the remedy."""
+
 
 class LazyGroup(click.Group):
     """A command group that finds its subcommands by the names of their modules."""
@@ -29,7 +37,8 @@ class LazyGroup(click.Group):
         if name not in self.list_commands(context):
             return None
         command: click.Command = getattr(importlib.import_module(f"{__name__}.{name}"), name)
-        bound_numbers(command.params)
+        for each in (command, *(command.commands.values() if isinstance(command, click.Group) else ())):
+            bound_numbers(each.params)
         return command
 
     def resolve_command(self, context: click.Context, args: list[str]) -> Any:
@@ -43,11 +52,17 @@ class LazyGroup(click.Group):
 
     def make_context(self, *args: Any, **more: Any) -> click.Context:
         with _reported():
+            try:
+                os.getcwd()
+            except FileNotFoundError:
+                raise OrchError("the current folder was deleted: change to another one, such as cd ~") from None
             return super().make_context(*args, **more)
 
     def invoke(self, context: click.Context) -> Any:
         with _reported():
-            return super().invoke(context)
+            found = super().invoke(context)
+            sys.stdout.flush()  # a full disk is told here, and not when Python takes itself apart
+            return found
 
 
 @contextlib.contextmanager
@@ -65,8 +80,8 @@ def _reported() -> Iterator[None]:
             sys.exit(exit_code())
         if not isinstance(error, OrchError | click.ClickException | OSError):
             raise
-        if isinstance(error, OSError) and not error.filename:
-            raise  # nothing that the user has named
+        if isinstance(error, OSError) and not error.filename and error.errno not in _REFUSALS:
+            raise  # nothing that the user has named, or can change
         text = _usage_problem(error) if isinstance(error, click.UsageError) else _message(error)
         for line in printable_lines(text):
             click.echo(f"error: {line}", err=True)
@@ -74,6 +89,9 @@ def _reported() -> Iterator[None]:
 
 
 def _message(error: OrchError | click.ClickException | OSError) -> str:
+    if isinstance(error, OSError) and error.errno in _REFUSALS:
+        what = f"{error.filename} cannot be written" if error.filename else "this machine does not go on"
+        return f"{what} ({os.strerror(error.errno)}): {_REFUSALS[error.errno]}, then run the command again"
     if isinstance(error, OSError):
         return f"{error.filename} cannot be used ({error.strerror}): check its name, its folder and your rights"
     return error.format_message() if isinstance(error, click.ClickException) else str(error)

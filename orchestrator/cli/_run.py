@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from orch.cli._numbers import check_bounded
 from orch.cli._options import Command, on_option
 from orch.cli._output import echo
 from orch.cli._tables import print_rows
@@ -41,9 +42,11 @@ class NumberOrAuto(click.ParamType[float | str, Any]):
         if value == AUTO:
             return AUTO
         try:
-            return float(value)
+            number = float(value)
         except ValueError:
             self.fail(f"{value!r} is neither a number nor auto", parameter, context)
+        check_bounded(number, context, parameter)
+        return number
 
 
 def worker_options(command: Command) -> Command:

@@ -24,6 +24,8 @@ from orch.tasks import REGISTRY, Task
 from orch.tasks.algebra import REFERENCES, Algebra, Family, analyse, predict
 
 _LISTED_MODULUS = 5
+_MOST_ANALYSED = 200
+"""Largest modulus whose algebra is computed: that of modular_arithmetic takes the square of its values."""
 
 
 class TaskCommand(SettingsCommand):
@@ -89,6 +91,8 @@ def _row(task: Task) -> dict[str, Any]:
 
 
 def _show(task: Task, as_json: bool) -> None:
+    if task.has_modulus and task.modulus > _MOST_ANALYSED:
+        raise InvalidSettings([f"the algebra at modulus {task.modulus} takes too long: use at most {_MOST_ANALYSED:,}"])
     algebra = analyse(task)
     predictions = {family: predict(algebra, family) for family in Family}
     if as_json:

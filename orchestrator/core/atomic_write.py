@@ -30,9 +30,17 @@ def write_atomically(
     """
     if not path.name:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    try:
+        _write(path, [data] if isinstance(data, bytes) else data, durable, passing)
+    except OSError as error:
+        error.filename = str(path)  # a full disk does not say which file it is about, nor a user of the hidden one
+        raise
+
+
+def _write(path: Path, data: Iterable[bytes | memoryview], durable: bool, passing: Callable[[str], None]) -> None:
     if is_special(path):
         with path.open("wb") as device:
-            device.writelines([data] if isinstance(data, bytes) else data)
+            device.writelines(data)
         return
     refuse_link(path)
     aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
@@ -40,7 +48,7 @@ def write_atomically(
     try:
         with open(aside, "wb", opener=create) as file:
             passing("created")
-            file.writelines([data] if isinstance(data, bytes) else data)
+            file.writelines(data)
             if durable:
                 file.flush()
                 os.fsync(file.fileno())

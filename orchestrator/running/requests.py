@@ -15,6 +15,7 @@ from orch.planning.plan import Plan, make_plan
 from orch.planning.probed import Probe
 from orch.store import Store, StoreWarning
 from orch.sweeps.catalogue import Catalogue
+from orch.sweeps.registry import ALL, SWEEPS
 from orch.sweeps.scales import LAPTOP, is_scale
 from orch.sweeps.trial import Trial, parse_config
 from orch.usercode import NamedSweeps, UserCode, make_catalogue, name_sweeps
@@ -132,14 +133,17 @@ def recorded_requests(store: Store, names: Collection[str] = (), newest_code: bo
 
 
 def _records(store: Store) -> list[Any]:
-    """Return the recorded requests whose scale is known. One record must not keep all others from being resumed."""
-    records = store.list_json(FOLDER, SweepRecord)
-    for name, values in records.items():
-        if not is_scale(values["scale"]):
-            about = f"{FOLDER}/{name}.json of the store at {store.location} is left out"
-            reason = f"there is no scale {shown(values['scale'])}"
-            warnings.warn(f"{about} ({reason}): upgrade orch, or delete it", StoreWarning, stacklevel=3)
-    return [values for values in records.values() if is_scale(values["scale"])]
+    """Return the recorded requests whose scale and sweeps are known. No other may keep these from being resumed."""
+    found = []
+    for name, values in store.list_json(FOLDER, SweepRecord).items():
+        unknown = [] if values.get("code") else [each for each in values["sweeps"] if each not in (*SWEEPS, ALL)]
+        if is_scale(values["scale"]) and not unknown:
+            found.append(values)
+            continue
+        about = f"{FOLDER}/{name}.json of the store at {store.location} is left out"
+        reason = f"sweep {shown(unknown[0])}" if unknown else f"scale {shown(values['scale'])}"
+        warnings.warn(f"{about} (there is no {reason}): upgrade orch, or delete it", StoreWarning, stacklevel=3)
+    return found
 
 
 def find_trial(store: Store, trial_id: str) -> Trial:

@@ -112,12 +112,22 @@ def grid(
     return Grid(models, tasks, learning_rates, seeds, width, settings, caller, protocol)
 
 
+def _check_length(given: Sequence[Any], subject: str) -> None:
+    """Raise an error if a list of the grid stands for too many trials, before anything is made of its values."""
+    try:
+        number = len(given)
+    except OverflowError:  # of a range that is longer than Python counts
+        number = LARGEST_INTEGER
+    check_number(number, subject)
+
+
 def _listed(given: Any, name: str, problems: list[str]) -> list[Any]:
     if isinstance(given, (str, Mapping, type)) or not isinstance(given, Sequence):
         problems.append(f"{name} is not a list: write {name}=[…]")
         return []
     if not given:
         problems.append(f"{name} is empty: name at least one")
+    _check_length(given, f"with these {name}, this grid has at least")
     return list(given)
 
 
@@ -166,7 +176,10 @@ def _made(kind: str, part: Any, sizes: Mapping[str, Any], registry: Mapping[str,
 def _learning_rates(given: Any) -> tuple[float, ...] | None:
     if given is None:
         return None
-    rates = tuple(given) if isinstance(given, (Sequence, range)) and not isinstance(given, str) else (given,)
+    several = isinstance(given, Sequence) and not isinstance(given, str)
+    if several:
+        _check_length(given, "a cell of this grid has")
+    rates = tuple(given) if several else (given,)
     if not rates:
         raise InvalidSettings(["learning_rates is empty: give one at least, such as (1e-3,)"])
     wrong = [each for each in rates if not isinstance(each, (int, float)) or isinstance(each, bool) or not each > 0]
@@ -181,10 +194,11 @@ def _seeds(given: Any) -> tuple[int, ...] | None:
     if given is None:
         return None
     if isinstance(given, int) and not isinstance(given, bool):
-        given = range(min(given, LARGEST_INTEGER))
-    if isinstance(given, range):
-        check_number(len(given), "a cell of this grid has")
-    listed = tuple(given) if isinstance(given, (Sequence, range)) and not isinstance(given, str) else ()
+        given = range(given)
+    several = isinstance(given, Sequence) and not isinstance(given, str)
+    if several:
+        _check_length(given, "a cell of this grid has")
+    listed = tuple(given) if several else ()
     if not listed or any(not isinstance(each, int) or isinstance(each, bool) or each < 0 for each in listed):
         raise InvalidSettings([f"seeds {given!r} are not seeds: give a number of them, or a list such as (0, 1, 2)"])
     return tuple(dict.fromkeys(listed))

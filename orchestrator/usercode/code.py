@@ -124,6 +124,8 @@ def _siblings(folder: Path, name: str, files: Mapping[str, str]) -> list[tuple[s
         raise InvalidCode([f"{name}, line {error.lineno}: {error.msg}: fix it"]) from None
     except ValueError as error:
         raise InvalidCode([f"{name}: {error}: fix it"]) from None
+    except (RecursionError, MemoryError):  # which Python's parser also raises when its stack is full
+        raise InvalidCode([f"{name} is nested too deeply for Python to read: simplify it"]) from None
     problems = []
     for module, line in imports(tree, level=0):
         beside = folder / f"{module}{SUFFIX}"

@@ -2,7 +2,10 @@
 
 import os
 import re
+import subprocess
+import sys
 
+import click
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -13,6 +16,7 @@ from orch.store import Store
 from tests.command_line import orch
 from tests.store.example import write_example
 
+ORCH = (sys.executable, "-P", "-m", "orch")
 TRAIN = ("train", "--model", "bilinear", "--task", "parity_check", "--steps", "1")
 
 
@@ -36,6 +40,12 @@ def refused(*words: object, several: bool = False) -> str:
         ((*TRAIN, "--curve-lengths", f"5,{10**30}"), "is not a number that can be used"),
         ((*TRAIN, "--threads", "99999"), "--threads 99999 is more than this machine has cores: use at most"),
         ((*TRAIN, "--save", ""), "--save '.' is no name of a file"),
+        (("sweep", "demo", "--gpus-per-trial", "nan"), "nan is not a number that can be used"),
+        (("cluster", "init", "aws", "--dry-run", "--workers", "9" * 25), "is not a number that can be used"),
+        (("tasks", "--modulus", "1000000000"), "modulus 1000000000 is too many values"),
+        (("models", "transformer", "--layers", "100000000"), "layers 100000000 is too many"),
+        (("train", "--model", "mamba", "--task", "parity_check", "--layers", "100000000"), "layers 100000000 is too"),
+        (("tasks", "modular_addition", "--modulus", "100000"), "takes too long: use at most 200"),
         ((*TRAIN, "--save", "x" * 300), "is no name of a file"),
         (("status", "--store", "abfs://"), "abfs://"),
         (("status", "--store", ""), "'' names no store"),
@@ -51,7 +61,9 @@ def test_an_option_that_is_no_value_is_refused(words, message):
 def test_every_number_of_every_command_is_bounded():
     context = main.make_context("orch", ["status"], resilient_parsing=True)
     for name in main.list_commands(context):
-        for option in main.get_command(context, name).params:
+        command = main.get_command(context, name)
+        commands = [command, *(command.commands.values() if isinstance(command, click.Group) else ())]
+        for option in [option for each in commands for option in each.params]:
             if option.type.name in ("integer", "float", "integer range", "float range"):
                 assert option.callback is not None, f"orch {name} takes nan or 10**30 for {option.name}"
 
@@ -65,6 +77,9 @@ GRID = "import orch\ncells = orch.grid(models=['bilinear'], tasks=['parity_check
         (GRID.format("seeds=1, width=8.5"), "width 8.5 is not a whole number"),
         (GRID.format("seeds=10_000_000"), "10,000,000 trials, and at most 1,000,000 can be planned"),
         (GRID.format("seeds=range(10**12)"), "1,000,000,000,000 trials, and at most 1,000,000 can be planned"),
+        (GRID.format("seeds=1").replace("1e-3", "range(1, 10**9)"), "999,999,999 trials, and at most 1,000,000"),
+        (GRID.format("seeds=1").replace("['parity_check']", "range(10**19)"), "trials, and at most 1,000,000"),
+        ("x = " + "-" * 20_000 + "1", "nested too deeply for Python"),
         (GRID.format("seeds=1, stop_loss=float('nan')"), "stop_loss nan is not a number"),
         (GRID.format("seeds=1, steps=10**30"), "steps 1000.* is too large"),
     ],
@@ -81,6 +96,38 @@ def test_a_config_that_was_made_with_wrong_types_is_refused(tmp_path):
     )
     (tmp_path / "own.py").write_text(text)
     assert "width 8.5 is not a whole number" in refused("plan", tmp_path / "own.py", "--store", tmp_path / "runs")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("models",),
+        ("--help",),
+        ("query", "SELECT 1", "--format", "csv", "--output", "/dev/full"),
+        ("query", "SELECT 1"),
+    ],
+)
+def test_a_full_disk_under_the_output_is_told_in_a_sentence(words):
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([*ORCH, *words], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: ")
+    assert "No space left on device" in line
+
+
+def test_a_command_runs_without_standard_output_and_error():
+    assert subprocess.call(["/bin/sh", "-c", 'exec "$@" >&- 2>&-', "sh", *ORCH, "models"]) == 0
+
+
+def test_a_folder_that_was_deleted_meanwhile_is_told_in_a_sentence(tmp_path):
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    words = ["/bin/sh", "-c", 'rmdir ../gone && exec "$@"', "sh", *ORCH, "status"]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "the current folder was deleted" in done.stderr
 
 
 @pytest.mark.parametrize("name", ["own.py", "l.yaml", "l.sh", "t.csv"])

@@ -115,12 +115,16 @@ def test_resume_continues_only_the_named_sweeps(files, store):
     assert len(recorded_requests(store)) == 2
 
 
-def test_a_record_of_an_unknown_scale_is_named_and_keeps_no_other_from_being_resumed(store):
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [({"scale": "../../x"}, "there is no scale '../../x'"), ({"sweeps": ["nosuch"]}, "there is no sweep 'nosuch'")],
+)
+def test_a_record_of_something_unknown_is_named_and_keeps_no_other_from_being_resumed(store, wrong, reason):
     request = Request(("demo",), "laptop")
     record(store, request, request.plan(None))
     [right] = store.list_json("sweeps").values()
-    store.put_json("sweeps/odd.json", right | {"scale": "../../x"})
-    with pytest.warns(StoreWarning, match=r"sweeps/odd.json .* is left out \(there is no scale '../../x'\): upgrade"):
+    store.put_json("sweeps/odd.json", right | wrong)
+    with pytest.warns(StoreWarning, match=rf"sweeps/odd.json .* is left out \({reason}\): upgrade"):
         assert recorded_requests(store) == [request]
 
 
