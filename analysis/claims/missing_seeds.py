@@ -12,6 +12,8 @@ from orch.analysis.claims.judging import ClaimsAtScale
 from orch.analysis.claims.sureness import SeedFinding
 from orch.sweeps.trial import Trial
 
+WRITTEN_BY = "Written by orch claims --plan."
+"""A sentence in every sweep file that `sweep_file` writes, which may be replaced."""
 MOST_SEEDS = 16
 """Most seeds of a cell that are planned at once: the shares that the number was computed from will change."""
 FEWEST_SEEDS = 2
@@ -88,7 +90,7 @@ def sweep_file(missing: Iterable[MissingSeeds], confidence: float) -> str:
     lines = [
         f'"""Seeds that would settle undecided claims with {confidence:.0%} confidence.',
         "",
-        "Written by orch claims --plan. Each cell has the settings of one model on one task at the learning rate that",
+        f"{WRITTEN_BY} Each cell has the settings of one model on one task at the learning rate that",
         "was chosen for it, and the seeds to add.",
         '"""',
         "",

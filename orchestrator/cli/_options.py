@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from orch.core.atomic_write import refuse_link
-from orch.core.errors import OrchError, StoreReadOnly
+from orch.core.errors import OrchError, StoreReadOnly, UnsafePath
 from orch.core.printable import printable
 from orch.sweeps.protocols import PROTOCOLS, scale_under
 from orch.sweeps.scales import LAPTOP, SCALES
@@ -37,12 +37,29 @@ def confirm(question: str, yes: bool) -> None:
         raise OrchError("nothing was changed, because the answer was no: repeat the command to be asked again")
 
 
+WRITTEN = (".csv", ".html", ".json", ".md", ".parquet", ".tex", ".txt")
+"""Endings of the files that --output writes, and replaces."""
+
+
 class OutputPath(click.Path):
-    """A file or a folder to write. A symbolic link is refused before any work starts, because it would be replaced."""
+    """A file or a folder to write. What must not be replaced is refused before any work starts.
+
+    That is a symbolic link and, if `endings` are given, a file that has none of them, such as a program.
+    """
+
+    def __init__(self, *, endings: tuple[str, ...] | None = None, **options: Any):
+        super().__init__(**options)
+        self._endings = endings
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        with contextlib.suppress(OSError):  # a name that cannot be looked up is no link
-            refuse_link(Path(value), "" if param is None else param.opts[0])
+        option, path = "" if param is None else param.opts[0], Path(value)
+        with contextlib.suppress(OSError):  # a name that cannot be looked up is no file
+            refuse_link(path, option)
+            if self._endings and path.is_file() and path.suffix.lower() not in self._endings and path.stat().st_size:
+                raise UnsafePath(
+                    f"{option} {path} is there and ends in none of {', '.join(self._endings)}:"
+                    " name another file, or delete it"
+                )
         return super().convert(value, param, ctx)
 
 

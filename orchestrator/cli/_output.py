@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from orch.cli._options import OutputPath
+from orch.cli._options import WRITTEN, OutputPath
 from orch.core.atomic_write import write_atomically
 from orch.core.errors import InvalidSettings
 from orch.core.printable import printable
@@ -57,7 +57,9 @@ def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
             type=click.Choice(FORMATS),
             help="Format.  [default: from the ending of --output; else table on a terminal, csv in a pipe]",
         ),
-        click.option("--output", metavar="FILE", type=OutputPath(dir_okay=False), help="Write to this file."),
+        click.option(
+            "--output", metavar="FILE", type=OutputPath(dir_okay=False, endings=WRITTEN), help="Write to this file."
+        ),
     ]
     for option in reversed(options):
         command = option(command)

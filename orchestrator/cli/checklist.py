@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from orch.cli._options import OutputPath, store_option, sweep_scale_options, where_option
+from orch.cli._options import WRITTEN, OutputPath, store_option, sweep_scale_options, where_option
 from orch.cli._output import echo_data
 from orch.cli._sweeps import say_note, sweeps_argument
 from orch.core.errors import OrchError
@@ -16,7 +16,11 @@ from orch.sweeps.scales import LAPTOP
 @sweep_scale_options
 @where_option
 @click.option("--format", type=click.Choice(["markdown", "latex"]), default="markdown", show_default=True)
-@click.option("--output", type=OutputPath(path_type=Path, dir_okay=False), help="File to write.  [default: print it]")
+@click.option(
+    "--output",
+    type=OutputPath(path_type=Path, dir_okay=False, endings=WRITTEN),
+    help="File to write.  [default: print it]",
+)
 @store_option
 def checklist(
     sweeps: tuple[str, ...],

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from orch.analysis.statistics import CONFIDENCE
-from orch.cli._options import OutputPath, store_option
+from orch.cli._options import WRITTEN, OutputPath, store_option
 from orch.cli._output import FORMATS, check_output, echo, echo_data, write_table
 from orch.cli._tables import print_rows
 from orch.core.atomic_write import write_atomically
@@ -53,7 +53,12 @@ DEMO, ATLAS = "demo", "atlas"
     type=click.Choice(FORMATS),
     help="Print a table with a row for every claim, decided or not, in this format.  [a text for people]",
 )
-@click.option("--output", metavar="FILE", type=OutputPath(dir_okay=False), help="Write that table to this file.")
+@click.option(
+    "--output",
+    metavar="FILE",
+    type=OutputPath(dir_okay=False, endings=(*WRITTEN, ".py")),
+    help="Write that table to this file.",
+)
 @click.option("--verdicts", is_flag=True, help="Make that table short: the verdict on each claim at each scale.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with the numbers behind each verdict.")
 @click.option("--strict", is_flag=True, help="Exit with 1 if a claim is contradicted.")
@@ -106,6 +111,8 @@ def claims(
 
 
 def _check(confidence: float, plan: bool, format: str | None, output: str | None, as_json: bool) -> None:
+    from orch.analysis.claims.missing_seeds import WRITTEN_BY
+
     problems = []
     if not 0.5 <= confidence < 1:
         problems.append(f"--confidence {confidence:g} is not between 0.5 and 1: use 0.95, for example")
@@ -116,6 +123,10 @@ def _check(confidence: float, plan: bool, format: str | None, output: str | None
             problems.append(f"--output {output} is no sweep file: with --plan, use a name that ends in .py")
         elif not Path(output).absolute().parent.is_dir():
             problems.append(f"--output {output}: there is no folder {Path(output).absolute().parent}: make it first")
+        elif Path(output).is_file() and WRITTEN_BY not in Path(output).read_text(errors="replace"):
+            problems.append(
+                f"--output {output} is there and was not written by --plan: name another file, or delete it"
+            )
     if problems:
         raise InvalidSettings(problems)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from orch.cli._options import OutputPath, scale_options, store_option
+from orch.cli._options import WRITTEN, OutputPath, scale_options, store_option
 from orch.cli._output import echo, echo_data, echo_laid_out
 from orch.cli._sweeps import SUFFIX, say_note, sweeps_argument
 from orch.cli._tables import print_rows
@@ -31,7 +31,11 @@ if TYPE_CHECKING:
     help="html: one page with everything. The others: only the tables, on the terminal or in --output: the paper's with"
     " ours beside it, and one for each sweep without published numbers, such as your own.",
 )
-@click.option("--output", type=OutputPath(path_type=Path, dir_okay=False), help="File to write.  [html: report.html]")
+@click.option(
+    "--output",
+    type=OutputPath(path_type=Path, dir_okay=False, endings=WRITTEN),
+    help="File to write.  [html: report.html]",
+)
 @click.option(
     "--reading",
     type=click.Choice(["paper", "ours"]),

@@ -12,6 +12,7 @@ from orch.analysis.bundle import bundle
 from orch.cli import main
 from orch.core.errors import UnsafePath
 from orch.store import Store
+from tests.command_line import orch
 from tests.store.example import ids, saved, write_example
 
 NUM_FILES = 20
@@ -147,3 +148,30 @@ def test_a_bundle_replaces_no_folder_that_has_something_else_too(tmp_path):
     assert result.exit_code == 2
     assert "is in use for something else: name a new folder with --output" in result.stderr
     assert (tmp_path / "small" / "thesis.tex").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("query", "SELECT 1", "--format", "csv", "--output", "mine.py"),
+        ("report", "demo", "--output", "mine.py"),
+        ("checklist", "main", "--output", "mine.py"),
+        ("claims", "--plan", "--output", "mine.py"),
+    ],
+    ids=" ".join,
+)
+def test_no_output_replaces_a_file_that_orch_does_not_write(tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text("print('months of work')\n")
+    result = CliRunner().invoke(main, [*command, "--store", "bundled"])
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: --output mine.py is there and ")
+    assert result.stderr.endswith(": name another file, or delete it\n")
+    assert Path("mine.py").read_text() == "print('months of work')\n"
+
+
+def test_an_output_of_the_same_command_is_replaced(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for number in (1, 2):
+        assert orch("query", f"SELECT {number} AS n", "--store", "bundled", "--output", "table.csv").exit_code == 0
+        assert Path("table.csv").read_text() == f"n\n{number}\n"
