@@ -12,6 +12,7 @@ from orch.analysis.tables import markdown
 from orch.analysis.tables.entries import decimals, rate_text
 from orch.analysis.tables.terminal import print_grid
 from orch.core.errors import UnknownName
+from orch.core.printable import sentence
 from orch.sweeps.scales import Scale
 
 _BEST_OF = f"best of {BEST_OF}"
@@ -40,9 +41,14 @@ class SweepTable:
 
 
 def sweep_table(sweep: SweepResult, scale: Scale) -> SweepTable:
-    """Lay out the cells of a sweep, without the columns that are empty in every row."""
+    """Lay out the cells of a sweep, without columns that are empty, and without a place of choice that all rows share.
+
+    The caption says that place.
+    """
     rows = [cell_row(each) for each in sweep.cells]
-    kept = [place for place in range(len(HEADINGS)) if any(row[place] for row in rows)]
+    where = HEADINGS.index("chosen at")
+    said = {where} if len({row[where] for row in rows} - {""}) == 1 else set()
+    kept = [place for place in range(len(HEADINGS)) if place not in said and any(row[place] for row in rows)]
     return SweepTable(
         name=sweep.name,
         title=sweep.title,
@@ -70,7 +76,7 @@ def cell_row(each: CellResult) -> list[str]:
     """Return a row about a cell, with a text for each of `HEADINGS`."""
     cell, summary = each.joined.cell, each.joined.summary
     trial = cell.example
-    names = [trial.model.title_of(cell.variant), trial.task.full_title, each.settings]
+    names = [trial.model.title_of(cell.shown_variant), trial.task.full_title, each.settings]
     if summary.scores is None:
         return [*names, *[""] * (len(HEADINGS) - len(names) - 1), summary.remark]
     far, near = summary.scores[OOD], summary.scores[VALIDATION]
@@ -93,7 +99,7 @@ def _number(value: float | None) -> str:
 def render_sweep(table: SweepTable, format: str) -> str:
     """Write the table of a sweep as `terminal`, `markdown` or `latex`."""
     if format == "latex":
-        said = f"{table.title}. {table.caption}"
+        said = f"{sentence(table.title)} {table.caption}"
         return latex_table(table.headings, table.numbers, table.rows, said, table.name)
     if format == "markdown":
         return _markdown(table)
