@@ -50,6 +50,23 @@ def test_on_a_narrow_terminal_texts_are_folded_and_nothing_is_lost(width):
     assert " ".join(line[start:].strip() for line in found[3:]) == TABLE["remark"][1].as_py()
 
 
+def test_no_word_of_up_to_24_letters_is_broken_at_any_width():
+    table = pa.table(
+        {
+            "model": ["block_diagonal", "signed_gates"],
+            "problem": ["turnstile #ea44", "size 5"],
+            "mean ± sd": ["0.96 ± 0.01", "0.02 ± 0.01"],
+            "seeds that learn": ["2 of 2 (0.34–1.00)", "0 of 2 (0.00–0.66)"],
+            "perfect, then fail": ["0 of 2", "–"],
+        }
+    )
+    entries = [*table.column_names, *(text for column in table.columns for text in column.to_pylist())]
+    for width in range(45, 90):
+        found = lines(table, width)
+        assert max(map(len, found)) <= width
+        assert {word for entry in entries for word in entry.split()} <= set(" ".join(found).split())
+
+
 def test_a_table_too_wide_for_the_terminal_is_shown_one_row_at_a_time():
     found = lines(TABLE, 30)
     assert found[0].startswith("── row 1 ─")
