@@ -119,8 +119,14 @@ class Progress:
             parts.append(f"{self.overall.failed} failed")
         parts.append(f"{self.rate_per_minute:.1f} a minute")
         if (left := self.seconds_left) is not None and self.overall.done < self.overall.total:
-            parts.append(f"about {duration(left)} left")
+            parts.append(f"{about(left)} left")
         return ", ".join(parts)
+
+
+def about(seconds: float) -> str:
+    """Format an estimated duration, such as "about 45 s", or "under 1 s"."""
+    text = duration(seconds)
+    return text if text.startswith("under") else f"about {text}"
 
 
 def duration(seconds: float) -> str:
