@@ -27,7 +27,7 @@ def test_a_table_in_the_documentation_is_what_its_command_prints(page):
 
 
 @pytest.mark.thorough
-def test_the_counts_in_the_readme_are_those_of_the_results_that_ship():
+def test_the_counts_in_the_readme_and_of_the_claims_are_those_of_the_results_that_ship():
     text = " ".join((ROOT / "README.md").read_text().split())
     total = load("bundled").reproduction().total
     assert (
@@ -38,3 +38,5 @@ def test_the_counts_in_the_readme_are_those_of_the_results_that_ship():
     counts = [len(laptop.having(verdict)) for verdict in (Verdict.SUPPORTED, Verdict.CONTRADICTED, Verdict.NOT_ENOUGH)]
     assert f"Of its {sum(counts)} claims" in text
     assert "support {}, contradict {} and leave {} open".format(*counts) in text
+    shown = "Claims at laptop scale: {} supported, {} contradicted, {} not enough data".format(*counts)
+    assert shown in (ROOT / "docs" / "results.md").read_text()
