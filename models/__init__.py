@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 from orch.models.config import ModelConfig, Vocabulary
 
-_SHARED = ("compiled", "gpu_kernels", "recurrence", "residual")
+_SHARED = ("bilinear_family", "compiled", "gpu_kernels", "recurrence", "residual", "token_rnn")
 """Folders of code that several models share."""
 
 

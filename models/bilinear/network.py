@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
-from orch.models.bilinear_family import BilinearFamily
+from orch.models.bilinear_family.network import BilinearFamily
 from orch.models.recurrence import Normalisation, block_scan
 
 if TYPE_CHECKING:

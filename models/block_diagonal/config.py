@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from orch.core.settings import setting
-from orch.models.config import ELEMENTWISE, BilinearFamilyConfig, Shape, Vocabulary
+from orch.models.bilinear_family.config import ELEMENTWISE, BilinearFamilyConfig
+from orch.models.config import Shape, Vocabulary
 from orch.models.kernel import COMPILED, PLAIN, TRITON
 from orch.models.look import DASH_DOT, DASHED, DOTTED, Look
 from orch.models.step_costs import Launches

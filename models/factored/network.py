@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from orch.models.bilinear_family import BilinearFamily
+from orch.models.bilinear_family.network import BilinearFamily
 from orch.models.recurrence import Normalisation, factored_scan
 
 if TYPE_CHECKING:

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from orch.models.config import TokenRNNConfig
 from orch.models.kernel import COMPILED, PLAIN, TRITON
 from orch.models.look import Look
 from orch.models.step_costs import Launches
+from orch.models.token_rnn.config import TokenRNNConfig
 from orch.tasks.algebra import Family, Transitions
 
 

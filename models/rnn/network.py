@@ -8,7 +8,7 @@ from torch import Tensor
 from orch.models.kernel import TRITON
 from orch.models.places import several_places
 from orch.models.recurrence import elman_scan
-from orch.models.token_rnn import TokenRNN
+from orch.models.token_rnn.network import TokenRNN
 
 
 class Network(TokenRNN):

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from orch.models.config import BilinearFamilyConfig, Shape, Vocabulary
+from orch.models.bilinear_family.config import BilinearFamilyConfig
+from orch.models.config import Shape, Vocabulary
 from orch.models.kernel import COMPILED, PLAIN, TRITON
 from orch.models.look import Look
 from orch.models.step_costs import Launches

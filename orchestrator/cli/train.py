@@ -203,6 +203,8 @@ def _check_files(save: Path | None, checkpoint: Path | None, threads: int) -> No
     problems = []
     if threads < 1:
         problems.append(f"--threads {threads} is not enough: use 1 or more")
+    elif threads > (num_cores := os.cpu_count() or 1):
+        problems.append(f"--threads {threads} is more than this machine has cores: use at most {num_cores}")
     files = (("--save", save, "result", "a saved model"), ("--checkpoint", checkpoint, "step", "a checkpoint"))
     for option, path, kind, thing in files:
         if path is not None and (path.name == "" or len(os.fsencode(path.name)) > _LONGEST_NAME):

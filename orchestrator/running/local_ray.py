@@ -22,6 +22,9 @@ from orch.store import scrub
 _TRIES = ("r", "s")
 """Folders of the tries to start Ray, which gives up after 30 seconds, however busy the machine is."""
 WATCH_SECONDS = 0.5
+MOST_PER_CORE = 8
+"""Trials at once for each core of a machine, which simulated GPUs may need. Ray starts a process for each of them at
+once: thousands would leave no process for anybody on the machine."""
 _folders: list[str] = []
 
 
@@ -33,6 +36,9 @@ def own_folder() -> str | None:
 @contextlib.contextmanager
 def local_ray(num_cpus: int | None, **more: Any) -> Iterator[None]:
     """Start Ray on this machine, and stop it at the end. Its folder goes with it, or with the next run after a kill."""
+    most = MOST_PER_CORE * (os.cpu_count() or 1)
+    if num_cpus is not None and num_cpus > most:
+        raise OrchError(f"--cpus {num_cpus} is far more than this machine has cores: use at most {most}")
     protect_token()
     with scratch_folder("ray", short=True) as folder, _guarded(str(folder)):
         try:

@@ -12,7 +12,7 @@ from typing import Any
 
 from orch.core.errors import InvalidSettings, OrchError, UnknownName
 from orch.core.settings import field_types
-from orch.models.config import ADDITIVE, NORMALISATIONS
+from orch.models.bilinear_family.config import ADDITIVE, NORMALISATIONS
 from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
 from orch.sweeps.selection import NOT_KNOWN
 from orch.sweeps.trial import Trial

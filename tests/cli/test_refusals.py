@@ -34,6 +34,7 @@ def refused(*words: object, several: bool = False) -> str:
         (("report", "--check", "nan"), "nan is not a number that can be used"),
         ((*TRAIN, "--learning-rate", "nan"), "nan is not a number that can be used"),
         ((*TRAIN, "--curve-lengths", f"5,{10**30}"), "is not a number that can be used"),
+        ((*TRAIN, "--threads", "99999"), "--threads 99999 is more than this machine has cores: use at most"),
         ((*TRAIN, "--save", ""), "--save '.' is no name of a file"),
         ((*TRAIN, "--save", "x" * 300), "is no name of a file"),
         (("status", "--store", "abfs://"), "abfs://"),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from orch.models.config import NORMALISATIONS
+from orch.models.bilinear_family.config import NORMALISATIONS
 
 pytestmark = pytest.mark.thorough
 

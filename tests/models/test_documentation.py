@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from orch.models import REGISTRY
-from orch.models.config import BilinearFamilyConfig, ModelConfig
+from orch.models.bilinear_family.config import BilinearFamilyConfig
+from orch.models.config import ModelConfig
 from orch.models.examples import EXAMPLES, SHARED
 from tests.command_line import orch
 

@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from orch.core.errors import OrchError
 from orch.running import local_ray, ray_guard
 
 
@@ -33,3 +34,9 @@ def test_a_list_of_children_with_gaps_ends_nothing(given_up, monkeypatch):
         with local_ray._watched("sleep"):
             assert not given_up.wait(0.3)
         child.kill()
+
+
+def test_cores_beyond_all_reason_are_refused_before_ray_starts_a_process_for_each():
+    refused = pytest.raises(OrchError, match="100000 is far more than this machine has cores: use at most")
+    with refused, local_ray.local_ray(100_000):
+        raise AssertionError("started")

@@ -121,6 +121,7 @@ def test_a_query_stops_in_time_and_a_huge_answer_is_cut(get, monkeypatch):
     # One call of a function, which DuckDB can neither interrupt nor count.
     status, _, text = get("/query", sql="SELECT length(repeat('x', 2000000000))")
     assert (status, "took longer than" in text or "more than 200MB of memory" in text) == (400, True)
+    monkeypatch.setattr("orch.serving.routes.LIMITS", replace(LIMITS, rows=50, memory="200MB"))
     status, _, text = get("/query", sql="SELECT * FROM range(10000000000)")
     assert status == 200
     assert "The first 50 rows" in text

@@ -140,7 +140,7 @@ def test_a_merged_part_whose_inputs_were_all_read_is_not_read(tmp_path, monkeypa
 def test_temporary_files_of_killed_writers_are_removed_once_they_are_old(tmp_path):
     store = Store.open(tmp_path)
     write_example(store)
-    old, new = (tmp_path / "trials" / "0" / name for name in (".old.parquet", ".new.parquet"))
+    old, new = (tmp_path / "trials" / "0" / name for name in (".old.parquet.0123abcd", ".new.parquet.0123abcd"))
     for path in (old, new):
         path.write_bytes(b"half")
     os.utime(old, (0, old.stat().st_mtime - ABANDONED_SECONDS - 1))

@@ -35,7 +35,7 @@ def everything_a_store_does(root):
     store.delete_checkpoint("t")
     store.delete("weights/t.safetensors")
     damaged = Path(root, "withdrawn", "0", "damaged.parquet")
-    dead = Path(root, "logs", ".dead")
+    dead = Path(root, "logs", ".dead.0123abcd")
     for path in (damaged, dead):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"damaged")
@@ -77,7 +77,7 @@ def test_every_crash_point_that_is_listed_is_passed(steps):
 
 
 def test_a_crash_point_follows_every_change_to_the_folder_of_a_store(steps):
-    made_by_the_test = ("/withdrawn", "/withdrawn/0", "/runs/logs", "/logs/.dead")
+    made_by_the_test = ("/withdrawn", "/withdrawn/0", "/runs/logs", "/logs/.dead.0123abcd")
     for step, following in zip(steps, [*steps[1:], ""], strict=True):
         failed = step.startswith("open ") and following.startswith("mkdir ")  # its folder was missing
         if step not in CRASH_POINTS and not step.endswith(made_by_the_test) and not failed:

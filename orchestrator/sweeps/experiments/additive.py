@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
-from orch.models.config import ADDITIVE
+from orch.models.bilinear_family.config import ADDITIVE
 from orch.sweeps.cell import Cell
 from orch.sweeps.scales import Scale
 from orch.sweeps.selection import Results

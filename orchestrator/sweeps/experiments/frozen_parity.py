@@ -9,7 +9,7 @@ that changes the model, and the paper does not say whether it did: both are trai
 from collections.abc import Iterator
 from itertools import product
 
-from orch.models.config import ADDITIVE
+from orch.models.bilinear_family.config import ADDITIVE
 from orch.sweeps.cell import Cell
 from orch.sweeps.experiments.additive import NOT_NORMALISED, READINGS
 from orch.sweeps.scales import Scale

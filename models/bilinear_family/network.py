@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 from torch import Tensor
 
-from orch.models.config import BilinearFamilyConfig, Vocabulary
+from orch.models.bilinear_family.config import BilinearFamilyConfig
+from orch.models.config import Vocabulary
 from orch.models.kernel import TRITON
 from orch.models.network import Network, State, normal, uniform
 from orch.models.places import several_places

@@ -1,0 +1,1 @@
+"""What the models whose transition is linear in the embedding share: settings and the module. See `network.py`."""
