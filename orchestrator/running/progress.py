@@ -117,7 +117,7 @@ class Progress:
         parts = [f"{self.overall.done:,} of {self.overall.total:,} done", f"{self.overall.running} running"]
         if self.overall.failed:
             parts.append(f"{self.overall.failed} failed")
-        parts.append(f"{self.rate_per_minute:.1f} a minute")
+        parts.append(f"{self.rate_per_minute:.1f} a minute" if self.has_begun else "workers are starting")
         if (left := self.seconds_left) is not None and self.overall.done < self.overall.total:
             parts.append(f"{about(left)} left")
         return ", ".join(parts)
