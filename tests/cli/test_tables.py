@@ -13,6 +13,7 @@ import pytest
 from rich.text import Text
 
 from orch.cli._tables import print_rows, text_table
+from tests.command_line import orch
 
 TABLE = pa.table(
     {
@@ -163,3 +164,18 @@ def test_rows_may_lack_columns_of_other_rows(capsys):
         ["rnn", "1", "–"],
         ["lstm", "–", "0.5"],
     ]
+
+
+def test_the_list_of_models_names_the_width_of_each_where_they_differ(tmp_path):
+    study = tmp_path / "study.py"
+    study.write_text(
+        "from torch import nn\nimport orch\n\n\n@orch.model\nclass Sums(nn.Module):\n"
+        "    def __init__(self, vocabulary, width=32):\n        super().__init__()\n"
+        "        self.embedding, self.head = nn.Embedding(vocabulary, width), nn.Linear(width, vocabulary)\n\n"
+        "    def forward(self, tokens):\n        return self.head(self.embedding(tokens).cumsum(1))\n\n\n"
+        "cells = orch.grid(models=[Sums], tasks=['parity_check'], learning_rates=(1e-2,), seeds=1, steps=10)\n"
+    )
+    lines = orch("models", str(study)).output.splitlines()
+    assert lines[0] == "Parameters for Addition modulo 5"
+    assert lines[3].split()[:2] == ["sums", "32"]
+    assert orch("models").output.splitlines()[0] == "Parameters for Addition modulo 5, width 256"
