@@ -12,6 +12,7 @@ from orch.analysis.aggregate import COLUMNS, METRICS, Score, summarise
 from orch.analysis.arrow_tables import column, to_table
 from orch.analysis.statistics import BEST_OF, Share
 from orch.core.errors import OrchError
+from orch.core.settings import named_value
 from orch.store import SCHEMAS
 from orch.store.columns import SETTINGS
 from orch.store.deduplication import numbers
@@ -184,7 +185,7 @@ def _variant(model: str, definitions: Definitions) -> str:
 
 
 def problem(config: str, definitions: Definitions = BUILT_IN_DEFINITIONS) -> str:
-    """Return the summary of a trial's task, given the trial's settings as JSON; the modulus if its code is absent."""
+    """Return the summary of a trial's task, given the trial's settings as JSON; its settings if its code is absent."""
     return _problem(json.dumps(parse_config(config)["task"]), definitions)
 
 
@@ -194,7 +195,8 @@ def _problem(task: str, definitions: Definitions) -> str:
     try:
         return task_from_dict(settings, definitions).full_summary
     except OrchError:
-        return f"modulo {settings['modulus']}"
+        others = (named_value(name, value) for name, value in settings.items() if name not in ("name", "modulus"))
+        return ", ".join([f"modulo {settings['modulus']}", *others])
 
 
 def _in_order(fields: Iterable[pa.Field]) -> list[pa.Field]:

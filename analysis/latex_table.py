@@ -7,6 +7,8 @@ from orch.analysis.latex_text import escape, label
 MOST_LINES = 45
 """Rows of a float that fit on a page of an article; a longer table breaks across pages."""
 
+_NO_WIDER_THAN_THE_TEXT = ("}%", r"\ifdim\wd0>\linewidth\resizebox{\linewidth}{!}{\usebox0}\else\usebox0\fi")
+
 
 def latex_table(
     headings: Sequence[str],
@@ -17,8 +19,8 @@ def latex_table(
 ) -> str:
     """Write a table of texts; columns of `numbers` are aligned to the right.
 
-    With a caption it is a float with the label `tab:NAME`, or a longtable if a page cannot hold it. Without, it is a
-    bare tabular to place anywhere.
+    With a caption it is a float with the label `tab:NAME`, scaled down if it is wider than the text, or a longtable if
+    a page cannot hold it. Without, it is a bare tabular to place anywhere.
     """
     columns = "".join("r" if number else "l" for number in numbers)
     head = [r"\toprule", _line(headings), r"\midrule"]
@@ -37,8 +39,10 @@ def latex_table(
         ]
         return _with_needs(["booktabs", "longtable"], lines)
     tabular = [rf"\begin{{tabular}}{{{columns}}}", *head, *body, r"\bottomrule", r"\end{tabular}"]
-    around = ([r"\begin{table}[htbp]", r"\centering\small", said], [r"\end{table}"]) if caption else ([], [])
-    return _with_needs(["booktabs"], [*around[0], *tabular, *around[1]])
+    if not caption:
+        return _with_needs(["booktabs"], tabular)
+    begin = [r"\begin{table}[htbp]", r"\centering\small", said, r"\sbox0{%"]
+    return _with_needs(["booktabs", "graphicx"], [*begin, *tabular, *_NO_WIDER_THAN_THE_TEXT, r"\end{table}"])
 
 
 def _line(cells: Sequence[str]) -> str:

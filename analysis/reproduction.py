@@ -93,9 +93,10 @@ class Reproduction:
 
     def __str__(self) -> str:
         total = self.total
+        numbers = f"{'test' if self.split == OOD else self.split} numbers"
         begun = f"; {total.num_begun:,} more are begun, short of their budget or diverged" if total.num_begun else ""
         return (
-            f"{total.num_attempted:,} of {total.num_published:,} published {self.split} numbers attempted:"
+            f"{total.num_attempted:,} of {total.num_published:,} published {numbers} attempted:"
             f" {total.num_within:,} within {self.tolerance:g}, {total.num_within_learned:,} of them published at"
             f" {LEARNED:g} or more; {total.num_better:,} better, {total.num_worse:,} worse{begun}"
         )

@@ -49,6 +49,12 @@ def for_people(
     return to_table(shown, schema).select(filled)
 
 
+def for_paper(shown: pa.Table) -> pa.Table:
+    """Leave out where the rates were chosen if all rows say the same, because the caption says it."""
+    constant = "chosen at" in shown.column_names and len(set(shown["chosen at"].to_pylist()) - {None}) == 1
+    return shown.drop_columns(["chosen at"]) if constant else shown
+
+
 def caption(found: pa.Table, metric: str, spread: Spread = Spread.SD, best_of: int = BEST_OF) -> str:
     """Return a caption that says what the numbers of a table of results are."""
     places = where_chosen(found["chosen_at"].to_pylist())
@@ -56,7 +62,7 @@ def caption(found: pa.Table, metric: str, spread: Spread = Spread.SD, best_of: i
     interval = " and its 95% bootstrap interval" if spread is Spread.BOOTSTRAP else f" ± {spread.words}"
     chosen = f"the learning rate chosen {places}" if places else "the chosen learning rate"
     sentences = [
-        f"{_words(metric)}. Best: over learning rates and seeds, the paper's reading.",
+        f"{_words(metric)}. Best: over learning rates and seeds.",
         f"Best of {best_of}: the expected best of {counted(best_of, 'trial')}." if _any(found, "expected_best") else "",
         f"Mean{interval if has_spread else ''}: over the seeds of {chosen}.",
         "Seeds that learn: 0.95 or more at that rate, with the 95% Wilson interval of their share."

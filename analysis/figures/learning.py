@@ -104,18 +104,24 @@ def sheet_of(losses: Sequence[Line], accuracies: Sequence[Line], title: str) -> 
             SheetRow(label="", panels=by_heading(accuracy, columns), legend={}),
         ]
     first, last = min(line.x[0] for line in losses), max(line.x[-1] for line in losses)
-    powers = [power for power in range(8) if first <= 10**power <= last]
     return LineSheet(
         title=title,
         x_label="Training step",
         columns=columns,
         rows=rows,
         limits=(0.8 * first, 1.25 * last),
-        ticks={10.0**power: short(10**power) for power in powers[:: 1 if len(powers) < 3 else 2]},
+        ticks=_ticks(first, last),
         marker_every=_MARKER_EVERY,
         bands=False,
         height=1.15,
     )
+
+
+def _ticks(first: float, last: float) -> dict[float, str]:
+    """Return the powers of ten between two steps; where they are fewer than two, the two steps themselves."""
+    powers = [10.0**power for power in range(8) if first <= 10**power <= last]
+    places = powers[:: 1 if len(powers) < 3 else 2] if len(powers) > 1 else sorted({first, last})
+    return {place: short(place) for place in places}
 
 
 def draw(losses: Sequence[Line], accuracies: Sequence[Line], title: str) -> "Figure":

@@ -51,7 +51,9 @@ def plotted_cells(cells: Iterable[BoardCell], along: Iterable[str] = ()) -> list
     planned = list(cells)
     labels = _labels([each.cell for each in planned], {*_WITHIN_A_CELL, *along})
     labelled = list(zip(labels, planned, strict=True))
-    look_of = distinct_looks({label: each.cell.example.model.look_of(_variant(each.cell)) for label, each in labelled})
+    look_of = distinct_looks(
+        {label: each.cell.example.model.look_of(each.cell.shown_variant) for label, each in labelled}
+    )
     return [
         PlottedCell(each.cell.example, label, look_of[label], each.choice.rows, each.choice.at.name)
         for label, each in labelled
@@ -59,14 +61,9 @@ def plotted_cells(cells: Iterable[BoardCell], along: Iterable[str] = ()) -> list
     ]
 
 
-def _variant(cell: Cell) -> str:
-    """Return the variant as the cell names it, or else as the published tables do."""
-    return cell.variant or cell.example.model.table_variant
-
-
 def _labels(cells: Sequence[Cell], ignored: Collection[str]) -> list[str]:
     """Return each model's name, followed by the settings that distinguish it from others in a panel of the figure."""
-    names = [", ".join(filter(None, (cell.example.model.title_of(_variant(cell)), cell.reading))) for cell in cells]
+    names = [", ".join(filter(None, (cell.example.model.title_of(cell.shown_variant), cell.reading))) for cell in cells]
     settings = [_settings(cell, ignored) for cell in cells]
     panels = [(cell.example.task.name, cell.example.task.heading) for cell in cells]
     in_panel = differing_settings(zip(zip(names, panels, strict=True), settings, strict=True))

@@ -46,8 +46,12 @@ class Sheet:
 def families(lines: Iterable[Line]) -> list[tuple[str, list[Line]]]:
     """Group lines by family of models, one row of a sheet for each, or several for a family of many models.
 
-    Models without a family come last.
+    Models that fit into one panel share it, whatever their families, so that they can be compared. Models without a
+    family come last.
     """
+    lines = list(lines)
+    if 0 < len({line.label for line in lines}) <= MOST_LINES:
+        return [("", lines)]
     families: dict[str, list[Line]] = {}
     for line in lines:
         families.setdefault(line.family, []).append(line)

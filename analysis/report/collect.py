@@ -287,7 +287,7 @@ def _distinguished(cells: Sequence[Cell]) -> list[str]:
     """
     grouped = [_group_and_settings(cell) for cell in cells]
     on_task = differing_settings(grouped)
-    models = [(cell.example.model.name, cell.variant) for cell in cells]
+    models = [(cell.example.model.name, cell.shown_variant) for cell in cells]
     of_model = differing_settings(zip(models, (to_dict(cell.example.model) for cell in cells), strict=True))
     texts = []
     for model, (group, settings) in zip(models, grouped, strict=True):
@@ -300,7 +300,7 @@ def _group_and_settings(cell: Cell) -> tuple[Hashable, dict[str, Any]]:
     """Return what a table shows of a cell in any case, and the settings that it shows where they differ."""
     trial = cell.example
     shown = {name: value for name, value in to_dict(trial).items() if name in _TRIAL_SETTINGS}
-    return (trial.model.name, cell.variant, trial.task), to_dict(trial.model) | shown
+    return (trial.model.name, cell.shown_variant, trial.task), to_dict(trial.model) | shown
 
 
 def _origins(store: Store, trial_ids: Collection[str]) -> list[Origin]:

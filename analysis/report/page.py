@@ -23,6 +23,7 @@ from orch.analysis.reproduction import Reproduction, reproduction
 from orch.analysis.tables import render, stylesheet
 from orch.analysis.views import tally_table
 from orch.core.counted import counted
+from orch.core.printable import sentence
 from orch.running.progress import duration
 from orch.sweeps.experiments.atlas import short_title
 from orch.sweeps.selection import LEARNED
@@ -81,7 +82,7 @@ def reproduction_section(comparisons: Sequence[Comparison]) -> Markup:
 def _templates() -> Environment:
     templates = open_templates("orch.analysis.report")
     templates.filters |= {"minute": _minute, "svg": _svg, "html": _html, "thousands": _thousands}
-    templates.filters |= {"cells": _cells, "column_names": _column_names, "counted": counted}
+    templates.filters |= {"cells": _cells, "column_names": _column_names, "counted": counted, "sentence": sentence}
     return templates
 
 

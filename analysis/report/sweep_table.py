@@ -1,6 +1,6 @@
 """The table of a sweep without published numbers, such as one's own: a row for each cell, in any format."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from orch.analysis.aggregate import Score, where_chosen
@@ -12,6 +12,7 @@ from orch.analysis.tables import markdown
 from orch.analysis.tables.entries import decimals, rate_text
 from orch.analysis.tables.terminal import print_grid
 from orch.core.errors import UnknownName
+from orch.core.printable import sentence
 from orch.sweeps.scales import Scale
 
 _BEST_OF = f"best of {BEST_OF}"
@@ -40,29 +41,39 @@ class SweepTable:
 
 
 def sweep_table(sweep: SweepResult, scale: Scale) -> SweepTable:
-    """Lay out the cells of a sweep, without the columns that are empty in every row."""
+    """Lay out the cells of a sweep, without columns that are empty, and without a place of choice that all rows share.
+
+    The caption says that place.
+    """
     rows = [cell_row(each) for each in sweep.cells]
-    kept = [place for place in range(len(HEADINGS)) if any(row[place] for row in rows)]
+    where = HEADINGS.index("chosen at")
+    said = {where} if len({row[where] for row in rows} - {""}) == 1 else set()
+    kept = [place for place in range(len(HEADINGS)) if place not in said and any(row[place] for row in rows)]
+    headings = tuple(HEADINGS[place] for place in kept)
     return SweepTable(
         name=sweep.name,
         title=sweep.title,
-        caption=caption(sweep, scale),
-        headings=tuple(HEADINGS[place] for place in kept),
+        caption=caption(sweep, scale, headings),
+        headings=headings,
         rows=[[row[place] for place in kept] for row in rows],
     )
 
 
-def caption(sweep: SweepResult, scale: Scale) -> str:
-    """Return what the numbers of a sweep's table are, in sentences."""
+def caption(sweep: SweepResult, scale: Scale, headings: Collection[str]) -> str:
+    """Return what the numbers of a sweep's table with these columns are, in sentences."""
     lengths = sorted({each.joined.cell.example.test_length for each in sweep.cells})
     at = " or ".join(map(str, lengths))
+    failing = (
+        " Perfect, then fail: seeds with 0.99 or more at trained lengths and less than 0.95 at the test length."
+        if "perfect, then fail" in headings
+        else ""
+    )
     chosen = where_chosen(each.joined.summary.chosen_at for each in sweep.cells) or "short of the test"
     return (
         f"Accuracy at {at} inputs, where 0 is chance and 1 perfect, at {scale.name} scale ({scale.about}). Seeds that"
         f" learn: 0.95 or more at the learning rate chosen {chosen}, with the 95% Wilson interval of their share."
-        " Perfect, then fail: seeds with 0.99 or more at trained lengths and less than 0.95 at the test length. Mean"
-        " and standard deviation (sd): over the seeds of that rate. Best: over learning rates and seeds. Best of"
-        f" {BEST_OF}: expected of that many trials. Validation: the mean at trained lengths."
+        f"{failing} Mean and standard deviation (sd): over the seeds of that rate. Best: over learning rates and seeds."
+        f" Best of {BEST_OF}: expected of that many trials. Validation: the mean at trained lengths."
     )
 
 
@@ -70,7 +81,7 @@ def cell_row(each: CellResult) -> list[str]:
     """Return a row about a cell, with a text for each of `HEADINGS`."""
     cell, summary = each.joined.cell, each.joined.summary
     trial = cell.example
-    names = [trial.model.title_of(cell.variant), trial.task.full_title, each.settings]
+    names = [trial.model.title_of(cell.shown_variant), trial.task.full_title, each.settings]
     if summary.scores is None:
         return [*names, *[""] * (len(HEADINGS) - len(names) - 1), summary.remark]
     far, near = summary.scores[OOD], summary.scores[VALIDATION]
@@ -93,7 +104,7 @@ def _number(value: float | None) -> str:
 def render_sweep(table: SweepTable, format: str) -> str:
     """Write the table of a sweep as `terminal`, `markdown` or `latex`."""
     if format == "latex":
-        said = f"{table.title}. {table.caption}"
+        said = f"{sentence(table.title)} {table.caption}"
         return latex_table(table.headings, table.numbers, table.rows, said, table.name)
     if format == "markdown":
         return _markdown(table)

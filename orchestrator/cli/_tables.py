@@ -4,7 +4,7 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 import click
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 MOST_LINES = 200
 """About as many lines of an Arrow table are shown on a terminal."""
 _GAP = 2
-_NARROWEST = 8
-"""A column of texts is not made narrower than this; one of numbers is never folded."""
+_LONGEST_WORD = 24
+"""A word of a text is not broken unless it is longer than this; a number never is."""
 _RECORD_RULE = 40
 
 
@@ -85,8 +85,7 @@ class TextTable:
 
     def fits(self, width: int) -> bool:
         """Return whether the columns fit next to each other once long texts are folded."""
-        columns = zip(self._widths(), self.numbers, strict=True)
-        least = [full if number else min(full, _NARROWEST) for full, number in columns]
+        least = self._least_widths()
         return sum(least) + _GAP * (len(least) - 1) <= width
 
     def fitted(self, width: int) -> str:
@@ -95,11 +94,11 @@ class TextTable:
 
         console = Console(width=width, highlight=False, markup=False, emoji=False)
         with console.capture() as capture:
-            for part in self._columns() if self.fits(width) else self._records(width):
+            for part in self._columns(width) if self.fits(width) else self._records(width):
                 console.print(part)
         return "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())
 
-    def _columns(self) -> "list[Any]":
+    def _columns(self, width: int) -> "list[Any]":
         from rich import box
         from rich.table import Table
         from rich.text import Text
@@ -107,8 +106,9 @@ class TextTable:
         grid = Table(
             box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, _GAP - 1, 0, 0), header_style="none"
         )
-        for name, number in zip(self.names, self.numbers, strict=True):
-            grid.add_column(Text(name), justify="right" if number else "left", no_wrap=number, overflow="fold")
+        for name, number, chosen in zip(self.names, self.numbers, self._widths_within(width), strict=True):
+            justify: Literal["left", "right"] = "right" if number else "left"
+            grid.add_column(Text(name), justify=justify, no_wrap=number, overflow="fold", width=chosen)
         for row in self.rows:
             grid.add_row(*row)
         return [grid]
@@ -125,6 +125,24 @@ class TextTable:
                 record.add_row(name, cell)
             parts += [f"── row {number:,} ".ljust(min(width, _RECORD_RULE), "─"), record]
         return parts
+
+    def _widths_within(self, width: int) -> list[int]:
+        """Return the widths of columns that fit next to each other: the widest texts are folded first."""
+        chosen, least = self._widths(), self._least_widths()
+        while sum(chosen) + _GAP * (len(chosen) - 1) > width:
+            _, place = max((now, place) for place, now in enumerate(chosen) if now > least[place])
+            chosen[place] -= 1
+        return chosen
+
+    def _least_widths(self) -> list[int]:
+        """Return how narrow each column can be: a text is folded between words."""
+        columns = zip(self._widths(), self.numbers, zip(self.names, *self.rows, strict=True), strict=True)
+        return [
+            full
+            if number
+            else min(max((len(word) for text in texts for word in str(text).split()), default=0), _LONGEST_WORD)
+            for full, number, texts in columns
+        ]
 
     def _widths(self) -> list[int]:
         return [max(map(len, column)) for column in zip(self.names, *self.rows, strict=True)]

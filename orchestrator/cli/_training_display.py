@@ -75,8 +75,10 @@ class Display:
         self._progress.__exit__(*error)
 
     def step(self, step: int) -> None:
-        """Show that this many steps are done."""
-        if self._bar and time.monotonic() - self._shown_at > 0.1:
+        """Show that this many steps are done; after the last one, that the tests run, which may take longer."""
+        if self._bar and step >= self._trial.steps:
+            self._progress.update(self._id, completed=step, score="testing")
+        elif self._bar and time.monotonic() - self._shown_at > 0.1:
             self._shown_at = time.monotonic()
             self._progress.update(self._id, completed=step)
 

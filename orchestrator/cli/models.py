@@ -79,11 +79,18 @@ def models(names: tuple[str, ...], matched: bool, task: str, modulus: int, as_js
         if problems := [problem for config in of_width for problem in config.problems()]:
             raise InvalidSettings(list(dict.fromkeys(problems)))
         rows = [_row(config, vocabulary) | {"about": config.about} for config in of_width]
-        title = f"Parameters for {chosen.full_title}, width {of_width[0].width}"
+        if len(widths := {config.width for config in of_width}) > 1:
+            rows = [_with_width(row, config.width) for row, config in zip(rows, of_width, strict=True)]
+        title = f"Parameters for {chosen.full_title}" + (f", width {widths.pop()}" if len(widths) == 1 else "")
     if as_json:
         echo_data(json.dumps(rows, indent=2))
     else:
         print_rows(rows, title=title)
+
+
+def _with_width(row: dict[str, Any], width: int) -> dict[str, Any]:
+    """Return a row with the width before the number of parameters."""
+    return {"model": row["model"], "variant": row["variant"], "width": width} | row
 
 
 def _row(config: ModelConfig, vocabulary: Vocabulary) -> dict[str, Any]:

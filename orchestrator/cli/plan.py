@@ -176,7 +176,7 @@ def _print(found: "Plan") -> None:
     largest = max((planned.pack for planned in found.trials if planned.left), default=1)
     if largest > 1:
         packs = counted(found.num_packs, "pack")
-        echo(f"they train in {packs} of up to {largest} (--pack 1, also of orch sweep: each alone)")
+        echo(f"they train in {packs} of up to {largest} trials at once (--pack 1: each alone)")
     for own in _own_models(found):
         how = "stacked" if own["stacked"] else f"in turn, because {own['reason']}"
         echo(f"{own['model']}: {how}")

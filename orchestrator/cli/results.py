@@ -79,7 +79,7 @@ def results(
     """
     from orch.analysis.results import default_settings
     from orch.analysis.results import results as summarise
-    from orch.analysis.results_for_people import caption, for_people
+    from orch.analysis.results_for_people import caption, for_paper, for_people
     from orch.analysis.spread import Spread
     from orch.analysis.study import Study
     from orch.store import Store
@@ -97,6 +97,7 @@ def results(
         raise OrchError(f"there are no results at {study.store.location}: {hint}")
     if chosen_format in ("table", "markdown", "latex"):
         shown = for_people(found, names, metric, Spread(spread), best_of)
+        shown = for_paper(shown) if chosen_format == "latex" else shown
         about = caption(found, metric, Spread(spread), best_of)
         write_table(_as_written(shown, written), format, output, caption=about, label="results")
     else:

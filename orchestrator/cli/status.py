@@ -12,7 +12,7 @@ from orch.cli._output import echo, echo_data
 from orch.cli._tables import print_rows
 from orch.core.counted import counted
 from orch.core.printable import printable
-from orch.running.progress import duration
+from orch.running.progress import about
 
 if TYPE_CHECKING:
     from orch.running.spending import Spent
@@ -59,7 +59,7 @@ def status(context: click.Context, store: str, on: str | None, as_json: bool) ->
     for line in found.workers:
         echo(printable(f"  {line}"))
     if found.finished_last_hour or found.seconds_left is not None:
-        left = "" if found.seconds_left is None else f", about {duration(found.seconds_left)} left"
+        left = "" if found.seconds_left is None else f", {about(found.seconds_left)} left"
         echo(f"{counted(found.finished_last_hour, 'trial')} finished in the last hour{left}")
     if found.spent.dollars is not None:
         echo(_dollars(found.spent))

@@ -1,4 +1,4 @@
-"""Text that is safe to show on a terminal."""
+"""Text for people: safe to show on a terminal, and whole sentences."""
 
 
 def printable(text: str) -> str:
@@ -13,3 +13,13 @@ def printable(text: str) -> str:
 def printable_lines(text: str) -> list[str]:
     """Split a text into lines, each of them safe to show on a terminal."""
     return [printable(line) for line in text.splitlines()]
+
+
+def sentence(text: str) -> str:
+    """Return a title as a sentence: with a full stop, unless it ends like a sentence.
+
+    >>> sentence("Models of five kinds"), sentence("Does it keep parity?")
+    ('Models of five kinds.', 'Does it keep parity?')
+    """
+    text = text.rstrip()
+    return text if text.endswith((".", "?", "!")) else f"{text}."

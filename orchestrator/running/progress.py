@@ -117,10 +117,16 @@ class Progress:
         parts = [f"{self.overall.done:,} of {self.overall.total:,} done", f"{self.overall.running} running"]
         if self.overall.failed:
             parts.append(f"{self.overall.failed} failed")
-        parts.append(f"{self.rate_per_minute:.1f} a minute")
+        parts.append(f"{self.rate_per_minute:.1f} a minute" if self.has_begun else "workers are starting")
         if (left := self.seconds_left) is not None and self.overall.done < self.overall.total:
-            parts.append(f"about {duration(left)} left")
+            parts.append(f"{about(left)} left")
         return ", ".join(parts)
+
+
+def about(seconds: float) -> str:
+    """Format an estimated duration, such as "about 45 s", or "under 1 s"."""
+    text = duration(seconds)
+    return text if text.startswith("under") else f"about {text}"
 
 
 def duration(seconds: float) -> str:

@@ -22,7 +22,7 @@ from orch.running.failures import Failure
 from orch.running.gpu_use import gpu_memory
 from orch.running.lease import Lease
 from orch.running.options import AUTO, DEFAULT_TRAINING, RunOptions
-from orch.running.progress import Progress, ProgressCount, duration
+from orch.running.progress import Progress, ProgressCount, about, duration
 from orch.running.requests import Request, record
 from orch.running.session import Session, compacting, interruptible
 from orch.running.trial_order import TrialOrder
@@ -103,7 +103,7 @@ def run_sweeps(
         estimate = (0.0 if machines.address else START_SECONDS) + wall_seconds(todo.values(), machines.slots)
         say(f"running on {machines.description}; store {store.location}")
         most = "at most " if decider else ""
-        say(f"{most}{counted(len(todo), 'trial')} to do, about {duration(estimate)}")
+        say(f"{most}{counted(len(todo), 'trial')} to do, {about(estimate)}")
         if estimate > LONG_SECONDS and not options.confirm(f"This may take {duration(estimate)}. Start?"):
             raise OrchError("nothing was started: select fewer trials with --where, or add --yes")
         store.verify()

@@ -32,11 +32,12 @@ class Scale:
 
     @property
     def ticks(self) -> list[float]:
-        """A few round values in the range."""
+        """A few round values in the range; its ends, where a logarithmic one has fewer than two powers of ten."""
         if self.logarithmic:
             first, last = math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9)
             stride = max(1, -(-(last - first) // 4))
-            return [10.0**power for power in range(first, last + 1, stride)] or [self.low, self.high]
+            powers = [10.0**power for power in range(first, last + 1, stride)]
+            return powers if len(powers) > 1 else [float(f"{end:.2g}") for end in (self.low, self.high)]
         if self.high == self.low:
             return [self.low]
         rough = (self.high - self.low) / 4

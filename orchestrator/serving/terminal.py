@@ -14,7 +14,7 @@ from orch.analysis.tables.colour import DARK, background, ink
 from orch.analysis.tables.entries import decimals
 from orch.core.counted import counted
 from orch.core.printable import printable
-from orch.running.progress import duration
+from orch.running.progress import about
 from orch.running.status import SweepStatus
 from orch.serving.charts import number_text
 from orch.serving.overview import LOST, Overview
@@ -62,10 +62,10 @@ def _headline(overview: Overview) -> Text:
         facts.append(f"{overview.num_lost:,} {LOST}")
     if overview.num_failed:
         facts.append(f"{overview.num_failed:,} failed")
-    if status.per_hour is not None:
+    if status.per_hour is not None and status.drivers:
         facts.append(f"{status.per_hour:,.0f} trials an hour")
     if status.seconds_left is not None:
-        facts.append(f"about {duration(status.seconds_left)} left")
+        facts.append(f"{about(status.seconds_left)} left")
     if overview.money is not None:
         facts.append(f"about {overview.money.text} left to pay")
     text = Text(printable(overview.location), style="bold")

@@ -28,6 +28,11 @@ class Cell:
         return trial
 
     @property
+    def shown_variant(self) -> str:
+        """The model's variant as the cell names it, or else as the published tables do."""
+        return self.variant or self.example.model.table_variant
+
+    @property
     def learning_rates(self) -> frozenset[float]:
         """The learning rates of its trials; `NOT_KNOWN` stands for a rate that is still to be chosen."""
         trials = (each.trial if isinstance(each, Waiting) else each for each in self.trials)

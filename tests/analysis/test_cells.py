@@ -1,10 +1,11 @@
+import json
 import math
 
 import pyarrow as pa
 import pytest
 
 from orch.analysis.aggregate import summarise
-from orch.analysis.cells import REVISIONS, WITHIN, cells_schema, cells_table
+from orch.analysis.cells import REVISIONS, WITHIN, cells_schema, cells_table, problem
 from orch.store import SCHEMAS, Store
 from tests.analysis.finished import finish, trials
 
@@ -104,3 +105,8 @@ def test_a_cell_has_the_share_of_seeds_that_learn_and_what_a_best_of_three_would
     assert cell["ood_expected_best"] == pytest.approx(1 - (3 / 4) ** 3), "one of four trials learned"
     assert (cell["ood_mean_low"], cell["ood_mean_high"]) == (0.0, 1.0)
     assert (cell["num_perfect"], cell["share_failing"]) == (2, 0.5)
+
+
+def test_a_task_whose_code_is_absent_is_described_by_all_its_settings() -> None:
+    config = json.dumps({"task": {"name": "walk", "modulus": 3, "size": 5}, "model": {"name": "lstm"}})
+    assert problem(config) == "modulo 3, size 5"

@@ -300,6 +300,23 @@ def test_every_tested_length_is_a_tick() -> None:
     assert [label.get_text() for label in panel.get_xticklabels()] == ["7", "30", "70", "140"]
 
 
+def test_models_of_several_families_share_a_panel_while_they_can_be_told_apart() -> None:
+    task = PAPER.task("modular_addition", 2)
+    cells = [PAPER.cell(task, PAPER.model(name)) for name in ("bilinear", "lstm", "lru")]
+    lines = lengths.lines(plotted(cells, finished_rows(cells)))
+    assert len({line.family for line in lines}) == 3
+    assert len(lengths.draw(lines, "Few").axes) == 1
+
+
+def test_a_learning_curve_within_one_power_of_ten_has_the_first_and_the_last_step_as_ticks() -> None:
+    cells = [PAPER.cell(PAPER.task("modular_addition", 2), PAPER.model("lstm"))]
+    [cell] = plotted(cells, finished_rows(cells))
+    steps = np.array([100.0, 200.0, 400.0])
+    curve = learning.Curve(steps, steps / 1000, steps / 1000)
+    losses, accuracies = learning.lines([cell], {row["trial_id"]: curve for row in cell.chosen})
+    assert list(learning.sheet_of(losses, accuracies, "Short").ticks) == [100, 400]
+
+
 def test_no_panel_has_more_lines_than_can_be_told_apart() -> None:
     task = PAPER.task("modular_addition", 2)
     cells = [PAPER.cell(task, PAPER.model("bilinear"), batch_size=size) for size in range(1, 20)]

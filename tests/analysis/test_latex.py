@@ -103,6 +103,13 @@ def test_the_ending_tex_means_latex(tmp_path: Path) -> None:
 
 
 @needs_pdflatex
+def test_a_float_is_never_wider_than_the_text(tmp_path: Path) -> None:
+    wide = latex_table(["heading"] * 12, [False] * 12, [["a long entry"] * 12], "Wide.", "wide")
+    log = compile_latex(tmp_path, wide, latex_table(["a"], [False], [["x"]], "Narrow.", "narrow"))
+    assert "Overfull" not in log
+
+
+@needs_pdflatex
 @pytest.mark.thorough
 def test_pdflatex_compiles_any_text(tmp_path: Path) -> None:
     pairs = ["".join(pair) for pair in itertools.product("[]*-`'?!<>\"&\\", repeat=2)]

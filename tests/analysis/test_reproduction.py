@@ -197,7 +197,7 @@ def test_the_sentence_tells_the_total(planned):
     high, low = first(planned, accuracy=1.0), first(planned, accuracy=0.94)
     found = reproduction([with_rows(high, 1.0), with_rows(low, 0.1, 0.1, 0.1), planned[-1]])
     assert str(found) == (
-        "2 of 3 published ood numbers attempted: 1 within 0.05, 1 of them published at 0.95 or more; 0 better, 1 worse"
+        "2 of 3 published test numbers attempted: 1 within 0.05, 1 of them published at 0.95 or more; 0 better, 1 worse"
     )
     begun = reproduction([with_rows(high, 0.1)])
     assert str(begun).endswith("0 worse; 1 more are begun, short of their budget or diverged")
@@ -231,7 +231,7 @@ def test_the_last_tally_is_the_sum_of_the_others():
 def test_the_report_has_a_table_for_each_split():
     html = reproduction_section(compare(Board(LAPTOP, invented_results(LAPTOP))))
     assert html.count("<table") == 2
-    assert "published ood numbers attempted" in html
+    assert "published test numbers attempted" in html
     assert "published validation numbers attempted" in html
 
 

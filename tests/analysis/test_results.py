@@ -129,10 +129,7 @@ def test_as_latex_it_is_a_float_whose_caption_says_what_the_numbers_are(store):
     for trial in trials():
         finish(store, trial, ood=0.2 + 0.4 * trial.init_seed)
     text = orch("results", "--store", store.location, "--format", "latex", "--spread", "se").stdout
-    assert (
-        r"modular\_addition & 3 & 4 & 0.60 & 0.55 & 0.001 & 100 inputs & 0.40 $\pm$ 0.20 & 0 of 2 (0.00--0.66) & 2"
-        in text
-    )
+    assert r"modular\_addition & 3 & 4 & 0.60 & 0.55 & 0.001 & 0.40 $\pm$ 0.20 & 0 of 2 (0.00--0.66) & 2" in text
     assert r"Mean $\pm$ standard error of the mean: over the seeds of the learning rate chosen at 100" in text
     assert r"\label{tab:results}" in text
     assert r"\toprule" in text

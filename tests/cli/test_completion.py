@@ -85,5 +85,5 @@ def test_completion_imports_nothing_heavy(words, number):
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_documented_lines_switch_completion_on(shell):
-    documented = (ROOT / "docs" / "completion.md").read_text()
+    documented = (ROOT / "docs" / "tutorial.md").read_text()
     assert f"_ORCH_COMPLETE={shell}_source orch" in documented

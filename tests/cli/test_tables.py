@@ -13,6 +13,7 @@ import pytest
 from rich.text import Text
 
 from orch.cli._tables import print_rows, text_table
+from tests.command_line import orch
 
 TABLE = pa.table(
     {
@@ -48,6 +49,23 @@ def test_on_a_narrow_terminal_texts_are_folded_and_nothing_is_lost(width):
     assert max(map(len, found)) <= width
     start = found[0].index("remark")
     assert " ".join(line[start:].strip() for line in found[3:]) == TABLE["remark"][1].as_py()
+
+
+def test_no_word_of_up_to_24_letters_is_broken_at_any_width():
+    table = pa.table(
+        {
+            "model": ["block_diagonal", "signed_gates"],
+            "problem": ["turnstile #ea44", "size 5"],
+            "mean ± sd": ["0.96 ± 0.01", "0.02 ± 0.01"],
+            "seeds that learn": ["2 of 2 (0.34–1.00)", "0 of 2 (0.00–0.66)"],
+            "perfect, then fail": ["0 of 2", "–"],
+        }
+    )
+    entries = [*table.column_names, *(text for column in table.columns for text in column.to_pylist())]
+    for width in range(45, 90):
+        found = lines(table, width)
+        assert max(map(len, found)) <= width
+        assert {word for entry in entries for word in entry.split()} <= set(" ".join(found).split())
 
 
 def test_a_table_too_wide_for_the_terminal_is_shown_one_row_at_a_time():
@@ -146,3 +164,18 @@ def test_rows_may_lack_columns_of_other_rows(capsys):
         ["rnn", "1", "–"],
         ["lstm", "–", "0.5"],
     ]
+
+
+def test_the_list_of_models_names_the_width_of_each_where_they_differ(tmp_path):
+    study = tmp_path / "study.py"
+    study.write_text(
+        "from torch import nn\nimport orch\n\n\n@orch.model\nclass Sums(nn.Module):\n"
+        "    def __init__(self, vocabulary, width=32):\n        super().__init__()\n"
+        "        self.embedding, self.head = nn.Embedding(vocabulary, width), nn.Linear(width, vocabulary)\n\n"
+        "    def forward(self, tokens):\n        return self.head(self.embedding(tokens).cumsum(1))\n\n\n"
+        "cells = orch.grid(models=[Sums], tasks=['parity_check'], learning_rates=(1e-2,), seeds=1, steps=10)\n"
+    )
+    lines = orch("models", str(study)).output.splitlines()
+    assert lines[0] == "Parameters for Addition modulo 5"
+    assert lines[3].split()[:2] == ["sums", "32"]
+    assert orch("models").output.splitlines()[0] == "Parameters for Addition modulo 5, width 256"

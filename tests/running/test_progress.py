@@ -111,3 +111,10 @@ def test_status_shows_the_time_left_and_the_steps_that_the_driver_shows(tmp_path
         assert read_status(store).seconds_left == 660.0
         (driver,) = store.list_json("drivers").values()
         assert RunningTrial.from_dict(driver["counts"]["trials"][0]).text == "step 30 of 100, accuracy 0.50"
+
+
+def test_before_the_first_trial_runs_the_line_says_that_workers_are_starting():
+    progress = Progress({"main": ProgressCount(total=4)}, 40.0, ProgressCount(total=4))
+    assert progress.line() == "0 of 4 done, 0 running, workers are starting"
+    progress.running(("main",), 1)
+    assert progress.line().startswith("0 of 4 done, 1 running, 0.0 a minute")

@@ -6,6 +6,7 @@ from orch.analysis.claims import Verdict
 from orch.core.errors import InvalidSettings
 from orch.running.lease import Lease
 from orch.running.requests import Request, record
+from orch.serving.charts import Scale
 from orch.serving.money import HourlyPrice, read_price
 from orch.serving.overview import OverviewReader
 from orch.serving.tiles import recorded_grid
@@ -161,3 +162,16 @@ def test_every_cell_of_the_demo_is_a_tile(store):
     (grid,) = eager(store).read().grids
     assert len(grid.tiles) == len(CELLS)
     assert grid.num_planned == len(TRIALS)
+
+
+def test_a_logarithmic_axis_within_one_power_of_ten_has_its_ends_as_ticks():
+    assert Scale(0.3108, 1.614, 0, 100, logarithmic=True).ticks == [0.31, 1.6]
+    assert Scale(0.02, 3, 0, 100, logarithmic=True).ticks == [0.1, 1.0]
+
+
+def test_the_pace_of_trials_is_shown_only_while_a_driver_runs(store):
+    finish_trials(store, TRIALS[:3])
+    assert eager(store).read().status.per_hour is not None
+    assert "trials an hour" not in orch("watch", "--once", "--store", store.uri).output
+    with Lease(store, "demo"):
+        assert "trials an hour" in orch("watch", "--once", "--store", store.uri).output

@@ -17,7 +17,7 @@ from tests.store.processes import start
 
 ROOT = Path(__file__).parents[2]
 MODULES = ("local_files", "store", "compaction")
-PAGE = ROOT / "docs" / "exactly_once.md"
+PAGE = ROOT / "docs" / "integrity.md"
 
 
 def everything_a_store_does(root):
