@@ -16,6 +16,9 @@ from tests.cluster.metadata import metadata_server
 from tests.engine.bucket import s3_bucket
 from tests.engine.conftest import ROOT, Sweeps, wait_for
 
+# Ray looks for free ports with sockets that it leaves to the collector of garbage.
+pytestmark = pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
+
 SWEEP = ("sweep", "frozen-parity", "--scale", "smoke", "--checkpoint-seconds", "0.2")
 ALIVE = """
 import json, sys, ray
