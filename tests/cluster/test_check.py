@@ -82,7 +82,7 @@ def test_the_command_says_what_was_checked_and_what_it_costs(tmp_path):
     result = orch(str(path))
     assert result.exit_code == 0, result.output
     assert result.stderr == ""
-    assert "is right: up to 4 workers with 8 GPUs each, $0.40 an hour idle and $66 to $88" in result.stdout
+    assert "is right: up to 4 workers with 8 GPUs each, $0.40 an hour idle and $65.60 to $88.23" in result.stdout
     assert result.stdout.endswith("; 0 warnings\n")
 
 
