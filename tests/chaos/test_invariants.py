@@ -13,7 +13,7 @@ from orch.store import Store, curve_rows, trial_row
 from orch.sweeps.result import CurvePoint, Result, StopReason
 from orch.training.checkpoints import model_bytes
 from tests.chaos import invariants, processes
-from tests.chaos.faults import FAULTS
+from tests.chaos.faults import FAULTS, Fault
 from tests.chaos.faults.power_cut import cut_power
 from tests.chaos.harness import Round
 from tests.chaos.places import Place
@@ -195,6 +195,12 @@ def test_a_seed_always_stands_for_the_same_round_and_all_rounds_have_their_turn(
     replayed = choices[7]
     assert f"--seed 7 --rounds 1 --fault {replayed.fault.name} --on {replayed.place}" in replayed.replay
     assert choose(7, replayed.fault.name, replayed.place) == replayed
+
+
+def test_a_machine_that_is_short_of_processes_for_a_moment_does_not_change_what_seeds_stand_for():
+    answers = iter([None, "needs root"])
+    fault = Fault(name="any", about="", run=lambda round: None, needs=lambda: next(answers))
+    assert [fault.missing, fault.missing] == [None, None]
 
 
 def test_the_page_about_chaos_has_every_fault_as_it_describes_itself():
