@@ -45,7 +45,9 @@ class Cluster(Place):
 
     def join(self, name: str) -> None:
         """Start Ray on a worker."""
-        self.hosts.run(name, f"{START} --address={self.head} 2>&1", seconds=HUNG_SECONDS)
+        # A machine has 30 seconds to join, which Ray lets nobody change and is too little where many others work.
+        start, stop = f"{START} --address={self.head}", f"{sys.executable} -m ray.scripts.scripts stop --force"
+        self.hosts.run(name, f"({start} || ({stop}; {start})) 2>&1", seconds=HUNG_SECONDS)
 
     def start(self, round: Round, *options: str) -> subprocess.Popen[str]:
         """Start a sweep on the head."""

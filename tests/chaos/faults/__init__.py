@@ -26,7 +26,7 @@ class Fault:
 
     @functools.cached_property
     def missing(self) -> str | None:
-        """Why it cannot be let loose here; None if it can. Asked once, so that a seed means the same in all of a run."""
+        """Why it cannot be let loose here; None if it can. Asked once: a seed means the same all through a run."""
         return self.needs()
 
 
