@@ -418,6 +418,12 @@ def test_a_file_that_is_no_launcher_file_gets_a_sentence(content, message, tmp_p
     assert "Traceback" not in result.output
 
 
+def test_a_script_that_is_not_for_slurm_gets_a_sentence():
+    result = orch("cluster/setup.sh")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: cluster/setup.sh is no launcher file: a Slurm script has lines that begin")
+
+
 def test_a_missing_file_gets_a_sentence():
     result = orch("cluster/none.yaml")
     assert result.exit_code == 2
