@@ -68,7 +68,7 @@ test-exports: $(READY)
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev,export]'
 	$(BIN)/pytest -m slow tests/analysis/test_exports.py
 
-# Clusters of several hosts, simulated on this machine: four minutes more, as root.
+# Clusters of several hosts, simulated on this machine, and a Slurm of one node: eight minutes, as root.
 test-cluster: $(READY)
 	$(BIN)/pytest -m cluster
 

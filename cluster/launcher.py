@@ -165,6 +165,8 @@ def from_config(path: Path, config: Mapping[str, Any]) -> Launcher:
 
 
 def _from_script(path: Path, text: str) -> Launcher:
+    if not re.search(r"^#SBATCH ", text, re.MULTILINE):
+        raise InvalidSettings([f"{path} is no launcher file: a Slurm script has lines that begin with #SBATCH"])
     script = without_comments(text)
     return Launcher(
         path=path,

@@ -61,6 +61,15 @@ class HourlyCost:
     high: float
 
 
+def dollars(amount: float) -> str:
+    """Format an amount, with cents unless it is large.
+
+    >>> dollars(1.675), dollars(2345.6)
+    ('$1.68', '$2,346')
+    """
+    return f"${amount:,.0f}" if amount >= 100 else f"${amount:.2f}"
+
+
 def num_gpus(node: NodeType) -> int:
     """Count the GPUs of one machine: as declared in the file, else as its instance type has."""
     if node.num_gpus is not None:

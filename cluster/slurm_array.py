@@ -18,7 +18,8 @@ BODY = Path(__file__).with_name("slurm_array.sh")
 LEAST_MINUTES = 10
 """Shortest time limit of a task: some minutes of it go into starting, and the last two into ending."""
 OURS = ("--array", "--nodes", "--ntasks", "--requeue", "--no-requeue", "--signal", "--open-mode", "--wrap")
-"""Options of sbatch on which the script relies."""
+"""Options of sbatch on which the script relies. sbatch takes their beginnings, too."""
+OURS_SHORT = ("-a", "-N", "-n")
 _TIME = re.compile(r"(?:(?P<days>\d+)-)?(?P<first>\d+)(?::(?P<second>\d+))?(?::(?P<third>\d+))?")
 
 
@@ -98,7 +99,7 @@ def _problems(array: SlurmArray) -> Iterator[str]:
     for option in array.extra:
         if not re.fullmatch(r"--?[a-zA-Z][^\n]*", option):
             yield f"--sbatch {option!r} is not an option of sbatch: use --sbatch=--constraint=a100, for example"
-        elif re.split(r"[=\s]", option)[0] in OURS:
+        elif option[:2] in OURS_SHORT or any(each.startswith(re.split(r"[=\s]", option)[0]) for each in OURS):
             yield f"--sbatch {option} is decided by orch slurm, which relies on it: leave it out"
 
 

@@ -1,8 +1,11 @@
 """The bucket of a cluster's store: private, encrypted, without versions."""
 
-from orch.cluster.amazon.account import Account, Verb, absent
-from orch.core.errors import OrchError
+import re
 
+from orch.cluster.amazon.account import Account, Verb, absent
+from orch.core.errors import InvalidSettings, OrchError
+
+NAME = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 PRIVATE = {
     "BlockPublicAcls": True,
     "IgnorePublicAcls": True,
@@ -14,6 +17,10 @@ ENCRYPTED = {"Rules": [{"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": "
 
 def ensure_bucket(account: Account, given: str | None) -> str:
     """Make the bucket, or find it. A bucket of the user's own, given by its name, is used as it is."""
+    if given and not NAME.fullmatch(given):
+        raise InvalidSettings(
+            [f"--bucket {given} is no name of a bucket: use 3 to 63 lower-case letters, digits, . and -, without s3://"]
+        )
     s3, bucket = account.client("s3"), given or account.names.bucket
     place = f"bucket s3://{bucket}"
     exists = _exists(account, bucket)

@@ -14,7 +14,6 @@ from orch.cluster.amazon.launcher_file import (
     TEMPLATE,
     Contents,
     check_replaceable,
-    known_image,
     launcher_text,
     write_launcher,
 )
@@ -24,7 +23,7 @@ from orch.cluster.amazon.policies import RAY_TAG, head_policy, worker_policy
 from orch.cluster.amazon.quotas import shortage
 from orch.cluster.amazon.roles import ensure_role, ensure_spot_role, remove_role
 from orch.cluster.amazon.token import TOKEN, ensure_token
-from orch.cluster.launcher import from_config, load_config, read_launcher
+from orch.cluster.launcher import Launcher, from_config, load_config, read_launcher
 from orch.cluster.rules import check_shipping
 from orch.core.errors import InvalidSettings, OrchError
 
@@ -35,13 +34,13 @@ KINDS = ("head", "worker")
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Wanted:
-    """A cluster as the user describes it."""
+    """A cluster as the user describes it. What is None is as in its launcher file, or as in the template."""
 
     name: str
     output: Path
-    max_workers: int
-    instance_type: str
-    spot: bool
+    max_workers: int | None = None
+    instance_type: str | None = None
+    spot: bool | None = None
     region: str | None = None
     ssh_from: str | None = None
     bucket: str | None = None
@@ -58,32 +57,37 @@ def init_cluster(wanted: Wanted, say: Callable[[str], None], dry_run: bool = Fal
     account = Account(wanted.name, wanted.region, say, dry_run)
     names = account.names
     check_replaceable(wanted.output, names.cluster, names.region)
+    before = read_launcher(wanted.output) if wanted.output.exists() else None
+    template = read_launcher(TEMPLATE)
+    worker = (before or template).preferred_worker
+    assert worker is not None
+    assert template.head is not None
+    instance_type = wanted.instance_type or str(worker.instance_type)
+    spot = worker.spot if wanted.spot is None else wanted.spot
     with explained():
-        size = find_size(account, wanted.instance_type)
-        image = find_image(account, wanted.image, known_image(wanted.output))
-        head_type = read_launcher(TEMPLATE).head
-        assert head_type is not None
-        subnet_ids = find_subnets(account, [wanted.instance_type, str(head_type.instance_type)])
+        size = find_size(account, instance_type)
+        image = find_image(account, wanted.image, worker.image if before else None)
+        subnet_ids = find_subnets(account, [instance_type, str(template.head.instance_type)])
         ssh_from = address_range(wanted.ssh_from)
-        bucket = ensure_bucket(account, wanted.bucket)
+        bucket = ensure_bucket(account, wanted.bucket or (bucket_of(before) if before else None))
         group_id = ensure_group(account, subnet_ids[0], ssh_from)
         ensure_key_pair(account)
         policies = {"head": head_policy(names, bucket, group_id, subnet_ids), "worker": worker_policy(names, bucket)}
         are_new = [ensure_role(account, kind, policies[kind]) for kind in KINDS]
-        if wanted.spot:
+        if spot:
             ensure_spot_role(account)
-        for spot in (True, False) if wanted.spot else (False,):
-            if short := shortage(account, wanted.instance_type, size.num_cpus, spot):
+        for is_spot in (True, False) if spot else (False,):
+            if short := shortage(account, instance_type, size.num_cpus, is_spot):
                 say(f"warning: {short}")
     ensure_token(account)
     contents = Contents(
         cluster=names.cluster,
         region=names.region,
-        max_workers=wanted.max_workers,
-        instance_type=wanted.instance_type,
+        max_workers=wanted.max_workers or int((before or template).max_workers or 0),
+        instance_type=instance_type,
         num_cpus=size.num_cpus,
         num_gpus=size.num_gpus,
-        spot=wanted.spot,
+        spot=spot,
         image=image.id,
         root_device=image.root_device,
         group_id=group_id,
@@ -123,9 +127,13 @@ def destroy_cluster(file: Path, results: bool, say: Callable[[str], None], dry_r
         remove_key_pair(account)
         for kind in KINDS:
             remove_role(account, kind)
-        place = (launcher.store or "").removeprefix("s3://").partition("/")[0]
-        remove_bucket(account, place or account.names.bucket, results)
+        remove_bucket(account, bucket_of(launcher) or account.names.bucket, results)
     return account.changes
+
+
+def bucket_of(launcher: Launcher) -> str:
+    """Return the name of the bucket that has the store; an empty text if there is none."""
+    return (launcher.store or "").removeprefix("s3://").partition("/")[0]
 
 
 def _machines(account: Account) -> list[str]:

@@ -95,12 +95,6 @@ def check_replaceable(path: Path, cluster: str, region: str) -> None:
         )
 
 
-def known_image(path: Path) -> str | None:
-    """Return the image that the file names, so that a second run keeps it; None if there is no such file."""
-    found = re.search(r"ImageId: (ami-\w+)", path.read_text()) if path.exists() else None
-    return found[1] if found else None
-
-
 def write_launcher(path: Path, text: str) -> None:
     """Write the file whole, or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -8,11 +8,9 @@ from orch.cli._options import confirm
 from orch.cli._output import echo
 from orch.cluster.check import check_launcher
 from orch.cluster.launcher import Launcher
-from orch.cluster.prices import DATED, gpus_per_worker, hourly_cost
+from orch.cluster.prices import DATED, HourlyCost, dollars, gpus_per_worker, hourly_cost
 from orch.core.counted import counted
 from orch.core.errors import InvalidSettings
-
-DEFAULT_TYPE = "p4d.24xlarge"
 
 
 @click.group()
@@ -44,17 +42,19 @@ def check(file: Path) -> None:
 @click.option("--name", default="orch", show_default=True, help="Name of the cluster, and of what is made for it.")
 @click.option("--region", help="Region of AWS.  [that of your AWS configuration, else us-east-1]")
 @click.option(
-    "--workers", type=click.IntRange(min=1), default=4, show_default=True, help="Most worker machines at a time."
+    "--workers", type=click.IntRange(min=1), help="Most worker machines at a time.  [4; those of the file if it exists]"
 )
-@click.option("--instance-type", default=DEFAULT_TYPE, show_default=True, help="Instance type of the workers.")
+@click.option("--instance-type", help="Instance type of the workers.  [p4d.24xlarge; that of the file if it exists]")
 @click.option(
     "--spot/--no-spot",
-    default=True,
-    show_default=True,
-    help="Start spot machines, and on-demand ones only while there are none.",
+    default=None,
+    help="Start spot machines, and on-demand ones only while there are none.  [--spot; as the file if it exists]",
 )
 @click.option("--ssh-from", metavar="CIDR", help="Addresses that ssh is let in from.  [your public address]")
-@click.option("--bucket", help="Bucket for the store; one of your own is used as it is.  [a new one]")
+@click.option(
+    "--bucket",
+    help="Bucket for the store; one of your own is used as it is.  [a new one; that of the file if it exists]",
+)
 @click.option(
     "--image",
     help="Image of the machines: its id, or a parameter of AWS's parameter store.  [AWS's newest Deep Learning Base"
@@ -72,9 +72,9 @@ def init(
     provider: str,
     name: str,
     region: str | None,
-    workers: int,
-    instance_type: str,
-    spot: bool,
+    workers: int | None,
+    instance_type: str | None,
+    spot: bool | None,
     ssh_from: str | None,
     bucket: str | None,
     image: str | None,
@@ -158,4 +158,9 @@ def _size(launcher: Launcher) -> str:
         return size
     idle = hourly_cost(launcher, 0)
     assert idle is not None
-    return f"{size}, ${idle.low:,.2f} an hour idle and ${cost.low:,.0f} to ${cost.high:,.0f} with all of them ({DATED})"
+    return f"{size}, {dollars(idle.low)} an hour idle and {_range(cost)} with all of them ({DATED})"
+
+
+def _range(cost: HourlyCost) -> str:
+    low, high = dollars(cost.low), dollars(cost.high)
+    return low if low == high else f"{low} to {high}"

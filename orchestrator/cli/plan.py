@@ -16,6 +16,7 @@ from orch.cli._output import echo, echo_data
 from orch.cli._sweeps import say_note, sweeps_argument
 from orch.cli._tables import print_rows
 from orch.cluster.launcher import Launcher, read_launcher
+from orch.cluster.prices import dollars
 from orch.core.counted import counted
 from orch.core.errors import OrchError
 from orch.planning.estimate import Basis
@@ -120,7 +121,7 @@ def _print_bills(found: "Plan", launcher: Launcher) -> None:
         workers = counted(bill.num_workers, "worker")
         kind = "cores" if found.device == "cpu" else found.device
         time = _time(bill.hours)
-        cost = "" if bill.low is None or bill.high is None else f", {_dollars(bill.low)} to {_dollars(bill.high)}"
+        cost = "" if bill.low is None or bill.high is None else f", {dollars(bill.low)} to {dollars(bill.high)}"
         echo(f"on {workers} ({bill.num_workers * devices} x {kind}): about {time}{cost}")
     if bills:
         echo(f"assumed: {assumptions(found, bills)}")
@@ -200,10 +201,6 @@ def _own_models(found: "Plan") -> list[dict[str, Any]]:
 def _time(hours: float) -> str:
     """Format a duration; a long one in hours, by which devices are counted and paid."""
     return f"{hours:,.0f} h" if hours >= 48 else duration(3600 * hours)
-
-
-def _dollars(amount: float) -> str:
-    return f"${amount:,.0f}" if amount >= 100 else f"${amount:.2f}"
 
 
 def _reasons(waiting: Counter[str]) -> str:

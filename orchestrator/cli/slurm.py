@@ -58,7 +58,8 @@ def slurm(
     must be a folder that all nodes mount, or a bucket. Tasks start and end as Slurm has room for them. Two minutes
     before its time limit, or when it is preempted, a task writes checkpoints and returns to the queue; scancel ends it
     for good and loses at most the minute since the last checkpoint. To add tasks, or to go on later, repeat the
-    command. Your own sweep file is recorded in the store as it is now.
+    command. --max-hours and --max-dollars are those of each task. Your own sweep file is recorded in the store as it
+    is now.
 
     \b
     Example: orch slurm main --scale paper --partition gpu --gpus 4 --time 12:00:00 --tasks 16

@@ -45,7 +45,9 @@ class Cluster(Place):
 
     def join(self, name: str) -> None:
         """Start Ray on a worker."""
-        self.hosts.run(name, f"{START} --address={self.head} 2>&1", seconds=HUNG_SECONDS)
+        # A machine has 30 seconds to join, which Ray lets nobody change and is too little where many others work.
+        start, stop = f"{START} --address={self.head}", f"{sys.executable} -m ray.scripts.scripts stop --force"
+        self.hosts.run(name, f"({start} || ({stop}; {start})) 2>&1", seconds=HUNG_SECONDS)
 
     def start(self, round: Round, *options: str) -> subprocess.Popen[str]:
         """Start a sweep on the head."""
@@ -78,11 +80,12 @@ def cluster(folder: Path) -> Iterator[Cluster]:
 
 
 def disturb(round: Round, hurt: Callable[[Cluster, str], None]) -> None:
-    """Run a sweep, and do something to one of its workers once trials have been started."""
+    """Run a sweep, and do something to one of its workers once trials have been started. The other does the rest."""
     place = round.place
     assert isinstance(place, Cluster)
     driver = place.start(round)
     round.wait_for(lambda: driver.poll() is not None or any(path.startswith("attempts/") for path in place.files()))
     round.pause(5.0)
     hurt(place, round.random.choice(place.hosts.workers))
-    place.wait(round, driver)
+    code = place.wait(round, driver)
+    assert code == 0, f"the sweep on hosts, of which one was hurt, ended with {code}"

@@ -91,8 +91,7 @@ class Series:
         self._stack.close()
 
     @contextlib.contextmanager
-    def _place(self, name: str, seed: int) -> Iterator[Place]:
-        folder = harness.new_folder()
+    def _place(self, name: str, seed: int, folder: Path) -> Iterator[Place]:
         if name == "disk":
             yield Place(folder)
         elif name == "hosts":
@@ -111,8 +110,13 @@ class Series:
 
     def run(self, choice: Choice) -> Outcome:
         """Run a round, check it, and remove its folder if all is well."""
-        began, cpu = time.monotonic(), time.process_time()
-        with self._place(choice.place, choice.seed) as place:
+        began, cpu, folder = time.monotonic(), time.process_time(), harness.new_folder()
+        with contextlib.ExitStack() as stack:
+            try:
+                place = stack.enter_context(self._place(choice.place, choice.seed, folder))
+            except Exception:  # a cluster may not come up on a machine that is busy
+                problem = f"its place could not be made: {traceback.format_exc()}"
+                return Outcome(choice, [problem], time.monotonic() - began, time.process_time() - cpu, folder)
             round = Round(choice.seed, choice.fault.name, place, self._expected)
             meter = Meter(round.mark)
             try:
@@ -123,7 +127,7 @@ class Series:
             if not problems:
                 harness.remove_folder(round.folder)
         cpu = meter.stop() + time.process_time() - cpu
-        return Outcome(choice, problems, time.monotonic() - began, cpu, place.folder)
+        return Outcome(choice, problems, time.monotonic() - began, cpu, folder)
 
     def _disturb_and_check(self, round: Round, choice: Choice) -> list[str]:
         try:

@@ -13,12 +13,12 @@ from orch.store import Store, curve_rows, trial_row
 from orch.sweeps.result import CurvePoint, Result, StopReason
 from orch.training.checkpoints import model_bytes
 from tests.chaos import invariants, processes
-from tests.chaos.faults import FAULTS
+from tests.chaos.faults import FAULTS, Fault
 from tests.chaos.faults.power_cut import cut_power
 from tests.chaos.harness import Round
 from tests.chaos.places import Place
 from tests.chaos.planned import planned
-from tests.chaos.rounds import RAY_OF_TEN, choose
+from tests.chaos.rounds import RAY_OF_TEN, Series, choose
 from tests.new_process import run_python
 
 ROOT = Path(__file__).parents[2]
@@ -195,6 +195,23 @@ def test_a_seed_always_stands_for_the_same_round_and_all_rounds_have_their_turn(
     replayed = choices[7]
     assert f"--seed 7 --rounds 1 --fault {replayed.fault.name} --on {replayed.place}" in replayed.replay
     assert choose(7, replayed.fault.name, replayed.place) == replayed
+
+
+def test_a_machine_that_is_short_of_processes_for_a_moment_does_not_change_what_seeds_stand_for():
+    answers = iter([None, "needs root"])
+    fault = Fault(name="any", about="", run=lambda round: None, needs=lambda: next(answers))
+    assert [fault.missing, fault.missing] == [None, None]
+
+
+def test_a_place_that_cannot_be_made_fails_its_round_and_not_the_series(monkeypatch):
+    def fail(self, *arguments):
+        raise AssertionError("ray start ended with 1")
+
+    monkeypatch.setattr(Series, "_place", fail)
+    outcome = Series().run(choose(7, place="disk"))
+    outcome.folder.rmdir()
+    assert "its place could not be made" in outcome.problems[0]
+    assert "ray start ended with 1" in outcome.problems[0]
 
 
 def test_the_page_about_chaos_has_every_fault_as_it_describes_itself():

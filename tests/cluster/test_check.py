@@ -82,7 +82,7 @@ def test_the_command_says_what_was_checked_and_what_it_costs(tmp_path):
     result = orch(str(path))
     assert result.exit_code == 0, result.output
     assert result.stderr == ""
-    assert "is right: up to 4 workers with 8 GPUs each, $0.40 an hour idle and $66 to $88" in result.stdout
+    assert "is right: up to 4 workers with 8 GPUs each, $0.40 an hour idle and $65.60 to $88.23" in result.stdout
     assert result.stdout.endswith("; 0 warnings\n")
 
 
@@ -416,6 +416,12 @@ def test_a_file_that_is_no_launcher_file_gets_a_sentence(content, message, tmp_p
     assert result.exit_code == 2
     assert message in result.stderr
     assert "Traceback" not in result.output
+
+
+def test_a_script_that_is_not_for_slurm_gets_a_sentence():
+    result = orch("cluster/setup.sh")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: cluster/setup.sh is no launcher file: a Slurm script has lines that begin")
 
 
 def test_a_missing_file_gets_a_sentence():

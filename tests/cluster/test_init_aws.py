@@ -142,6 +142,18 @@ def test_other_machines_are_a_matter_of_options(tmp_path):
     assert (worker.name, worker.instance_type, worker.num_gpus, worker.num_cpus) == ("on_demand", "g5.xlarge", 1, 4)
 
 
+def test_what_is_not_given_again_stays_as_it_is_in_the_file(tmp_path):
+    """Otherwise a move of ssh to another address would replace small machines by the largest ones."""
+    file = tmp_path / "aws.yaml"
+    words = ("--instance-type", "g5.xlarge", "--workers", "2", "--no-spot", "--bucket", "my-results")
+    lines = done(init(file, *words))
+    assert "up to 2 workers with 1 GPU each, $0.40 an hour idle and $2.42 with all of them" in lines[-2]
+    text = file.read_text()
+    done(init(file, "--ssh-from", "198.51.100.7"))
+    assert file.read_text() == text
+    assert everything()["buckets"] == ["my-results"]
+
+
 @pytest.mark.slow
 def test_a_key_pair_whose_private_key_is_elsewhere_is_refused(tmp_path):
     file = tmp_path / "aws.yaml"
@@ -172,6 +184,7 @@ def test_an_edited_file_and_a_file_of_another_cluster_are_not_overwritten(tmp_pa
         (["--instance-type", "g5g.xlarge"], "g5g.xlarge is arm64, and the wheels are for x86_64"),
         (["--image", "ami-00000000"], "has no image ami-00000000: give another with --image"),
         (["--image", "/no/such"], "has no parameter /no/such: give an image's id"),
+        (["--bucket", "s3://mine/runs"], "--bucket s3://mine/runs is no name of a bucket"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

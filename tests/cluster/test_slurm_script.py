@@ -45,6 +45,8 @@ def test_an_array_has_no_more_tasks_than_trials():
         ("--partition a;b", "--partition 'a;b' is not a name"),
         ("--sbatch mem=1G", "--sbatch 'mem=1G' is not an option of sbatch"),
         ("--sbatch=--array=1-2", "--sbatch --array=1-2 is decided by orch slurm"),
+        ("--sbatch=--arr=1-2", "--sbatch --arr=1-2 is decided by orch slurm"),
+        ("--sbatch=-N2", "--sbatch -N2 is decided by orch slurm"),
         ("--device cuda", "--device cuda needs GPUs"),
         ("--store /tmp/runs", "is a different folder on every node"),
         ("--where model=lstm", "no trial matches frozen-parity at smoke scale where model=lstm"),

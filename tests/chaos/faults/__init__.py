@@ -1,5 +1,6 @@
 """Faults, one file each. A file's name, with hyphens, is the fault's; its docstring says what the fault is."""
 
+import functools
 import importlib
 import pkgutil
 from collections.abc import Callable
@@ -23,9 +24,9 @@ class Fault:
     needs: Callable[[], str | None] = lambda: None
     """Returns what is missing here that it needs."""
 
-    @property
+    @functools.cached_property
     def missing(self) -> str | None:
-        """Why it cannot be let loose here; None if it can."""
+        """Why it cannot be let loose here; None if it can. Asked once: a seed means the same all through a run."""
         return self.needs()
 
 
