@@ -8,10 +8,12 @@ Live objects are kept in `RUNS` and looked up by the driver's id, because Tune p
 
 import logging
 import os
+import signal
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from types import FrameType
 from typing import Any
 
 from ray import tune
@@ -204,6 +206,15 @@ class Worker(tune.Trainable):
         self._request = config["request"]
         self._place = this_place()
         self._refuses = False
+        self._asked_to_end = False
+        if self._request["on_cluster"]:
+            # Ray would end the process at once. A second signal still does.
+            end_at_once = signal.signal(signal.SIGTERM, self._ask_to_end)
+            self._end_at_once = end_at_once if callable(end_at_once) else signal.SIG_DFL
+
+    def _ask_to_end(self, number: int, frame: FrameType | None) -> None:
+        self._asked_to_end = True
+        signal.signal(signal.SIGTERM, self._end_at_once)
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
         self._unit_run, self._refuses = None, False
@@ -229,18 +240,20 @@ class Worker(tune.Trainable):
             raise TrialError(replace(error.failure, place=self._place)) from error
 
     def _leave_reclaimed(self, finished: Iterable[dict[str, Any]] = ()) -> None:
-        """Leave the unit to another machine if this one is about to be gone, and let Ray start nothing more here.
+        """Leave the unit to another worker if this machine or this process is about to be gone.
 
-        `finished` are summaries of trials that the driver has not been told of.
+        Of a machine that is about to be gone, Ray is told to start nothing more there. `finished` are summaries of
+        trials that the driver has not been told of.
         """
         notice = reclaim_notice() if self._request["on_cluster"] else None
-        if notice is None:
+        why = notice or ("the worker was asked to end (SIGTERM)" if self._asked_to_end else None)
+        if why is None:
             return
         if self._unit_run is not None:
             self._unit_run.stop()
-        if not drain_this_node(notice):
+        if notice is not None and not drain_this_node(notice):
             time.sleep(REPORT_SECONDS)  # another unit may come: it is not to come at once and often
-        left = Failure(Outcome.LOST, "reclaimed machine", notice, blameless=True, written=True)
+        left = Failure(Outcome.LOST, "reclaimed machine", why, blameless=True, written=True)
         raise TrialError(replace(left, finished=tuple(finished)))
 
     def open(self, request: UnitRequest) -> UnitRun | ForkedUnit:

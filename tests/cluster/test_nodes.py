@@ -136,6 +136,23 @@ def test_a_machine_that_is_reclaimed_hands_its_trials_over_and_starts_no_more(cl
     assert reclaimed.node_id not in alive, "Ray lets a node go that is drained, as soon as nothing runs there"
 
 
+def test_a_worker_that_is_asked_to_end_checkpoints_first_and_another_goes_on(cluster, sweeps, monkeypatch):
+    slower = [["slow 3", {}]]
+    monkeypatch.setenv("ORCH_FAULTS", json.dumps(slower))
+    cluster.add_node(num_cpus=1)
+    once = ("--checkpoint-seconds", "3600")
+    process = sweeps.start(*SWEEP, *once, faults=slower, RAY_ADDRESS=cluster.address)
+    started = wait_for(lambda: sweeps.attempts("start"))
+    os.kill(started[0]["pid"], signal.SIGTERM)
+    left = wait_for(lambda: [row for row in sweeps.attempts("end") if row["outcome"] == "interrupted"])
+    assert left[0]["step"] == 10, "it ends after the validation in which it was asked"
+    _, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, errors
+    finished_once(sweeps)
+    assert {row["outcome"] for row in sweeps.attempts("end")} == {"finished", "interrupted"}, "nothing was lost"
+    assert len({row["pid"] for row in sweeps.attempts("start")}) == 2
+
+
 def test_gpus_that_no_machine_has_are_refused_at_once(cluster, sweeps):
     cluster.add_node(num_cpus=1)
     refused = sweeps.run(*SWEEP, "--device", "cuda", RAY_ADDRESS=cluster.address, expect=2)
