@@ -111,7 +111,6 @@ import json
 from orch.analysis.board import Board
 from orch.analysis.figures.line import make_line
 from orch.analysis.figures.plotted_cell import plotted_cells
-from orch.analysis.figures.sheet import families
 from orch.sweeps.catalogue import resolve
 from orch.sweeps.registry import SWEEPS
 from orch.sweeps.scales import SMOKE
@@ -122,11 +121,11 @@ from tests.small import MODELS, small_trial
 cells = list(SWEEPS["last-symbol"].cells(SMOKE, Results.none()))
 finished = {trial.id: invented_row(trial.id, trial.learning_rate) for cell in cells for trial in cell.trials}
 found = plotted_cells(map(Board(SMOKE, finished).join, cells))
-rows = families(make_line(entry, [1.0], [[0.5]]) for entry in found)
+lines = [make_line(entry, [1.0], [[0.5]]) for entry in found]
 print(json.dumps({
     "labels": [entry.label for entry in found],
     "colours": [entry.look.colour for entry in found],
-    "families": [family for family, _ in rows],
+    "families": [line.family for line in lines],
     "task": found[0].task.title_of(3),
     "small": [name for name in MODELS if small_trial(name, "last_symbol").check()],
     "copies": small_trial("summing").model.copies,

@@ -31,7 +31,7 @@ CORNERS: dict[tuple[str, str], dict[str, tuple[int, ...]]] = {
     ("lstm", ""): {"modular_addition": (5,), "state_machine": (5,), "modular_arithmetic": (5,)},
     ("rnn", ""): {"modular_addition": (5,), "state_machine": (5,), "modular_arithmetic": (5,)},
 }
-"""Moduli of each task, by model and variant as the tables name them."""
+"""Moduli of each task, by model and variant as the tables name them. A scale with smaller moduli has its largest."""
 
 
 def cells(scale: Scale, results: Results) -> Iterator[Cell]:
@@ -39,7 +39,8 @@ def cells(scale: Scale, results: Results) -> Iterator[Cell]:
     five_seeds = dataclasses.replace(scale, seeds=scale.few(*SEEDS))
     for cell in main.cells(one_seed, results):
         task, model = cell.example.task, cell.example.model
-        if task.modulus in CORNERS.get((model.name, cell.variant), {}).get(task.name, ()):
+        moduli = CORNERS.get((model.name, cell.variant), {}).get(task.name, ())
+        if task.modulus in {min(modulus, max(scale.moduli)) for modulus in moduli}:
             tried = in_turn(cell.trials, results)
             yield dataclasses.replace(cell, trials=tried)
             yield five_seeds.cell(task, model, [rate_of(tried, results)], cell.variant, reading="five seeds")
