@@ -7,11 +7,11 @@ sureness of a verdict is what most seeds say, each asked alone at the chosen lea
 
 from orch.analysis.claims.claim import Claim
 from orch.analysis.claims.evidence import ATLAS, DEMO
+from orch.analysis.claims.judgement import Judgement
 from orch.analysis.claims.judging import CLAIMS, FIELD_CLAIMS, ClaimsAtScale, judge_board, judge_store
 from orch.analysis.claims.missing_seeds import MissingSeeds, missing_seeds, sweep_file
 from orch.analysis.claims.table import claims_table, to_dict, verdicts_table
-from orch.analysis.claims.verdict import Judgement
-from orch.analysis.claims.verdict_kind import Verdict
+from orch.analysis.claims.verdict import Verdict
 from orch.analysis.claims.wording import evidence_text, sureness_text, verdict_text
 
 __all__ = [

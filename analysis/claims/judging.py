@@ -9,8 +9,8 @@ from orch.analysis.board import Board
 from orch.analysis.claims import additive_terms, field, frozen_network, hierarchy, other_models
 from orch.analysis.claims.claim import Claim
 from orch.analysis.claims.evidence import ATLAS, DEMO, Evidence, board_evidence
-from orch.analysis.claims.verdict import Judgement, judge
-from orch.analysis.claims.verdict_kind import Verdict
+from orch.analysis.claims.judgement import Judgement, judge
+from orch.analysis.claims.verdict import Verdict
 from orch.analysis.statistics import CONFIDENCE, HALF, Share
 from orch.core.errors import OrchError, UnknownName
 from orch.sweeps.experiments import atlas, demo

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from orch.analysis.claims.claim import Claim, ClaimPart
 from orch.analysis.claims.condition import Condition, ConditionState
 from orch.analysis.claims.evidence import Evidence
-from orch.analysis.claims.verdict_kind import Verdict, over_readings
+from orch.analysis.claims.verdict import Verdict, over_readings
 from orch.analysis.statistics import HALF, Share
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from orch.analysis.claims.judgement import Judgement
 from orch.analysis.claims.judging import UNDECIDED, ClaimsAtScale
-from orch.analysis.claims.verdict import Judgement
-from orch.analysis.claims.verdict_kind import Verdict
+from orch.analysis.claims.verdict import Verdict
 from orch.analysis.claims.wording import evidence_text, sureness_text, verdict_text
 
 if TYPE_CHECKING:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from orch.analysis.claims.condition import ConditionState, Finding
-from orch.analysis.claims.verdict import ClaimReading, Judgement, PartFindings
-from orch.analysis.claims.verdict_kind import Verdict
+from orch.analysis.claims.judgement import ClaimReading, Judgement, PartFindings
+from orch.analysis.claims.verdict import Verdict
 from orch.core.counted import counted
 
 MOST_LISTED = 4

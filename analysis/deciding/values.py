@@ -7,11 +7,11 @@ from orch.analysis.board import Board, BoardCell
 from orch.analysis.claims.claim import Claim
 from orch.analysis.claims.condition import Condition, ConditionState
 from orch.analysis.claims.evidence import Question, board_evidence, cells_by_key
+from orch.analysis.claims.judgement import ClaimReading, Judgement, judge
 from orch.analysis.claims.judging import claims_at
 from orch.analysis.claims.missing_seeds import seeds_to_add
 from orch.analysis.claims.sureness import ReadingSureness, SeedFinding
-from orch.analysis.claims.verdict import ClaimReading, Judgement, judge
-from orch.analysis.claims.verdict_kind import Verdict
+from orch.analysis.claims.verdict import Verdict
 from orch.analysis.deciding.needs import CellNeeds, Need, together
 from orch.analysis.statistics import CONFIDENCE, Share
 from orch.planning.plan import LEAST_SECONDS, PlannedTrial

@@ -19,7 +19,7 @@ from orch.analysis.claims import CLAIMS, DEMO, Claim, Verdict, evidence_text, ju
 from orch.analysis.claims.comparison_conditions import Exceeds, NoWorse
 from orch.analysis.claims.condition import ConditionState, number
 from orch.analysis.claims.evidence import Answer, Evidence, Question, board_evidence
-from orch.analysis.claims.verdict import Judgement, judge
+from orch.analysis.claims.judgement import Judgement, judge
 from orch.analysis.figures import figures
 from orch.analysis.published import TABLES, Key, published_cells
 from orch.analysis.report.collect import collect

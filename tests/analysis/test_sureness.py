@@ -11,7 +11,7 @@ from orch.analysis.claims.claim import Claim, ClaimPart, ask
 from orch.analysis.claims.comparison_conditions import Exceeds
 from orch.analysis.claims.condition import ConditionState, Fails, Learns
 from orch.analysis.claims.evidence import Answer, Evidence
-from orch.analysis.claims.verdict import judge
+from orch.analysis.claims.judgement import judge
 from orch.analysis.statistics import Share
 from orch.cli import main
 from orch.store import Store
