@@ -21,8 +21,8 @@ from orch.analysis.board import Board
 from orch.analysis.claims import Verdict, judge_board
 from orch.analysis.deciding import cell_values, claim_values
 from orch.planning.estimate import Estimator
+from orch.planning.packs import make_packs
 from orch.planning.plan import PlannedTrial, TrialState
-from orch.running.units import make_packs
 from orch.store import Store
 from orch.sweeps.catalogue import resolve
 from orch.sweeps.expansion import expand
@@ -126,8 +126,7 @@ def main() -> None:
 
     def in_order(cheapest_first: bool) -> Choose:
         def choose(finished: Mapping[str, Row], left: Sequence[PlannedTrial]) -> list[str]:
-            units = make_packs(left, "cpu", 1, cheapest_first)
-            return [trial.id for unit in units for trial in unit.trials]
+            return [trial.id for pack in make_packs(left, "cpu", 1, cheapest_first) for trial in pack]
 
         return choose
 

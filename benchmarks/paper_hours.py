@@ -16,8 +16,8 @@ from orch.models.kernel import PLAIN, TRITON
 from orch.planning import step_time
 from orch.planning.estimate import Estimator
 from orch.planning.pack_size import pack_size
+from orch.planning.packs import packed
 from orch.planning.plan import Plan, PlannedTrial, make_plan, shared_out
-from orch.running.units import packed
 from orch.sweeps.trial import Trial
 
 DEVICE, NUM_DEVICES = "A100 40 GB", 8

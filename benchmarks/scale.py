@@ -34,6 +34,7 @@ import ray
 from overhead import Clock
 from ray.cluster_utils import Cluster
 
+from orch.planning.packs import packed
 from orch.planning.plan import Plan
 from orch.running import driver
 from orch.running.lease import Lease
@@ -42,7 +43,7 @@ from orch.running.options import RunOptions
 from orch.running.requests import Request, record
 from orch.running.run_state import RunState
 from orch.running.session import compacting
-from orch.running.units import Unit, packed
+from orch.running.units import Unit
 from orch.store import Outcome, Store, curve_rows, trial_row
 from orch.store.attempts import Attempt
 from orch.store.columns import SCHEMAS

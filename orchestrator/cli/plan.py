@@ -61,8 +61,8 @@ def plan(
     Example: orch plan main --scale laptop
     """
     from orch.cluster.bill import device_of
+    from orch.planning.packs import packed
     from orch.planning.plan import make_plan
-    from orch.running.units import packed
     from orch.store import Store
     from orch.usercode import name_sweeps
     from orch.usercode.probe import make_probe

@@ -65,8 +65,8 @@ def slurm(
     Example: orch slurm main --scale paper --partition gpu --gpus 4 --time 12:00:00 --tasks 16
     """
     from orch.cluster.slurm_array import SlurmArray, array_script, check_array, shared_place, submit
+    from orch.planning.packs import packed
     from orch.running.requests import Request, record
-    from orch.running.units import packed
     from orch.store import Store, scrub
     from orch.usercode import name_sweeps
     from orch.usercode.probe import make_probe

@@ -15,6 +15,7 @@ from orch.core.counted import counted
 from orch.core.errors import OrchError
 from orch.planning.estimate import Basis, Estimator
 from orch.planning.gpu_share import num_sharing
+from orch.planning.packs import make_packs, packed
 from orch.planning.plan import Estimate, Plan, PlannedTrial, TrialState, shared_out, wall_seconds
 from orch.planning.step_time import START_SECONDS, on_cpu
 from orch.running.display import Display
@@ -26,7 +27,7 @@ from orch.running.progress import Progress, ProgressCount, about, duration
 from orch.running.requests import Request, record
 from orch.running.session import Session, compacting, interruptible
 from orch.running.trial_order import TrialOrder
-from orch.running.units import Decider, Turn, Unit, make_packs, packed
+from orch.running.units import Decider, Turn, Unit
 from orch.store import Store
 from orch.sweeps.memory import amount, check_memory, found_device
 from orch.sweeps.recipe import check_device
@@ -139,8 +140,7 @@ def _sharing(
     if memory is None:
         say("--gpus-per-trial auto: the memory of the GPUs is not known, so each pack has one: run orch doctor first")
         return machines
-    units = make_packs(todo.values(), machines.device, options.pack)
-    num_packs = num_sharing((unit.trials for unit in units), memory)
+    num_packs = num_sharing(make_packs(todo.values(), machines.device, options.pack), memory)
     say(f"--gpus-per-trial auto: {counted(num_packs, 'pack')} at a time on a GPU of {amount(memory)}")
     return replace(machines, gpus_per_trial=1 / num_packs)
 
@@ -149,8 +149,8 @@ def _in_packs(
     todo: Mapping[str, PlannedTrial], plans: Sequence[Plan], machines: "Machines", options: RunOptions
 ) -> dict[str, PlannedTrial]:
     """Return the trials with their share of the seconds of the packs that they would train in."""
-    units = make_packs(todo.values(), machines.device, options.pack)
-    shared = shared_out(todo.values(), (unit.trials for unit in units), _estimate_by_plan(plans, machines.device))
+    packs = make_packs(todo.values(), machines.device, options.pack)
+    shared = shared_out(todo.values(), packs, _estimate_by_plan(plans, machines.device))
     return {each.id: each for each in shared}
 
 

@@ -5,10 +5,11 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 
 from orch.core.errors import OrchError
+from orch.planning.packs import make_packs, packs_by_value
 from orch.planning.plan import PlannedTrial
 from orch.running.driver_log import StoreLog
 from orch.running.options import RunOptions
-from orch.running.units import Decider, Unit, make_packs, pack_by_value
+from orch.running.units import Decider, Unit
 
 ASK_SECONDS, ASK_RATIO = 2.0, 20.0
 """Least seconds between two questions to the decider, also as a multiple of the time that the last one took."""
@@ -43,13 +44,14 @@ class TrialOrder:
     def units(self, todo: Mapping[str, PlannedTrial]) -> list[Unit]:
         """Return the units of these trials in the order to run them, without those that settle nothing."""
         if self._decider is None:
-            return make_packs(todo.values(), self._device, self._options.pack, self._options.cheapest_first)
+            packs = make_packs(todo.values(), self._device, self._options.pack, self._options.cheapest_first)
+            return [Unit(pack) for pack in packs]
         started, self._has_news = time.monotonic(), False
         values = self._decider.values(todo.values())
         took = time.monotonic() - started
         self._ask_at = time.monotonic() + max(ASK_SECONDS, ASK_RATIO * took)
         self._log.event("trials valued", left=len(todo), worth_running=len(values), seconds=round(took, 3))
-        return pack_by_value(todo.values(), values, self._device, self._options.pack)
+        return [Unit(pack) for pack in packs_by_value(todo.values(), values, self._device, self._options.pack)]
 
     def arrange(self, queue: deque[Unit], todo: Mapping[str, PlannedTrial]) -> None:
         """Replace the units that wait, except retries, if results have arrived since the decider was asked."""

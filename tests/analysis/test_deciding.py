@@ -12,11 +12,11 @@ from orch.analysis.claims import CLAIMS, Verdict, judge_board
 from orch.analysis.deciding import Decider, cell_values, claim_values
 from orch.cli import main
 from orch.core.errors import OrchError
+from orch.planning.packs import packs_by_value
 from orch.planning.plan import PlannedTrial, make_plan
 from orch.running.options import RunOptions
 from orch.running.requests import Request
 from orch.running.trial_order import TrialOrder
-from orch.running.units import pack_by_value
 from orch.store import Store
 from orch.sweeps.scales import LAPTOP
 from tests.analysis.finished import finish
@@ -68,9 +68,9 @@ def test_the_trial_of_a_cheaper_cell_has_more_value_for_its_time():
     kinds = {each.id: each.trial.model.name for each in left}
     seconds = {name: max(each.seconds for each in left if kinds[each.id] == name) for name in ("lstm", "rnn")}
     cheaper = min(seconds, key=seconds.__getitem__)
-    units = pack_by_value(left, values, "cpu", most=1)
-    assert kinds[units[0].trials[0].id] == cheaper
-    assert sorted(trial.id for unit in units for trial in unit.trials) == sorted(values), "the others are left out"
+    packs = packs_by_value(left, values, "cpu", most=1)
+    assert kinds[packs[0][0].id] == cheaper
+    assert sorted(trial.id for pack in packs for trial in pack) == sorted(values), "the others are left out"
 
 
 def test_only_trials_that_can_change_a_verdict_have_a_value():

@@ -23,10 +23,11 @@ import orch.training.checkpoints
 import orch.training.host_copy
 import orch.training.train  # noqa: F401 — so that the server has it, and no process imports it again
 from orch.core.errors import OrchError
+from orch.planning.packs import make_packs
 from orch.running.failures import TrialError
 from orch.running.lease import Lease
 from orch.running.options import DEFAULT_TRAINING
-from orch.running.units import Unit, make_packs
+from orch.running.units import Unit
 from orch.running.worker import UnitRequest, UnitRun
 from orch.store import Store
 from orch.store.attempts import make_attempt_id
@@ -109,7 +110,8 @@ def sweep(orders: Orders) -> None:
 
 def _units(store: Store, orders: Orders) -> list[Unit]:
     done = store.done()
-    units = make_packs([each for each in planned() if each.id not in done], "cpu", orders.pack)
+    left = [each for each in planned() if each.id not in done]
+    units = [Unit(pack) for pack in make_packs(left, "cpu", orders.pack)]
     random.Random(orders.seed).shuffle(units)
     return units
 

@@ -9,12 +9,12 @@ import pytest
 from orch.cli import _options
 from orch.core.errors import UnknownName
 from orch.planning.estimate import Basis, Estimator, estimate_seconds
+from orch.planning.packs import make_packs, packed
 from orch.planning.plan import TrialState, make_plan, wall_seconds
 from orch.planning.probed import Probed
 from orch.planning.step_time import step_seconds
 from orch.running.progress import duration
 from orch.running.run_sweeps import _estimate_by_plan
-from orch.running.units import make_packs, packed
 from orch.store import DEFAULT_STORE, Store
 from orch.sweeps.registry import SWEEPS
 from orch.sweeps.scales import LAPTOP, PAPER, SCALES, SMOKE
@@ -264,7 +264,7 @@ def test_the_hours_of_a_plan_are_those_of_its_packs(tmp_path):
     """Every trial has its share of the pack that `make_packs` puts it in, and the first of a kind is alone."""
     plan = make_plan(["main"], "laptop", ["model=rnn"], None)
     in_packs = packed(plan)
-    sizes = {trial.id: len(unit.trials) for unit in make_packs(plan.trials, "cpu") for trial in unit.trials}
+    sizes = {trial.id: len(pack) for pack in make_packs(plan.trials, "cpu") for trial in pack}
     assert {each.id: each.pack for each in in_packs.trials} == sizes
     for each in in_packs.trials:
         assert each.seconds == pytest.approx(estimate_seconds(each.trial, size=each.pack))

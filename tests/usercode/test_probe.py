@@ -13,10 +13,10 @@ from click.testing import CliRunner
 from orch.cli import main
 from orch.core.errors import InvalidCode
 from orch.planning.estimate import Basis
+from orch.planning.packs import make_packs
 from orch.planning.plan import make_plan
 from orch.planning.probed import Probed
 from orch.running.requests import Request
-from orch.running.units import make_packs
 from orch.sweeps.trial import make_trial
 from orch.usercode.probe import make_probe, probe
 from orch.usercode.probe_cache import _path, read_probed, write_probed
@@ -248,7 +248,7 @@ def test_a_pack_is_as_large_as_the_probe_allows(tmp_path):
         plan = make_plan(
             request.sweeps, "laptop", (), None, None, request.catalogue, lambda trials: {trials[0].stackable(): probed}
         )
-        return sorted(len(unit.trials) for unit in make_packs(plan.trials, "cpu"))
+        return sorted(len(pack) for pack in make_packs(plan.trials, "cpu"))
 
     def took(**more) -> Probed:
         return Probed(step_seconds=1e-3, validation_seconds=1e-3, tests_seconds=1e-3, **more)
