@@ -90,7 +90,7 @@ def _packs(cells: list[list[PlannedTrial]], device: str, most: int | None) -> li
     """Pack cells whose trials could share one program: each by itself, or across cells if that is clearly faster."""
     apart = []
     for members in cells:
-        size = pack_size(members[0].trial, len(members), device, most, members[0].probed, members[0].tried)
+        size = pack_size(members[0].trial, len(members), device, most, members[0].probed, members[0].doctor_times)
         apart += [members[start : start + size] for start in range(0, len(members), size)]
     first = cells[0][0].trial
     if len(cells) == 1 or not (first.model.packs if pace_of(first, device) is PACES["gpu"] else stacks_exactly(first)):

@@ -15,8 +15,8 @@ from orch.core.records import RatesRecord
 from orch.models import ModelConfig
 from orch.models.kernel import PLAIN
 from orch.planning import step_time
+from orch.planning.doctor_times import DoctorTimes, find_doctor_times
 from orch.planning.probed import Probed
-from orch.planning.tried import Tried, find_tried
 from orch.sweeps.definitions import BUILT_IN_DEFINITIONS, Definitions
 from orch.sweeps.trial import Trial, parse_config
 
@@ -89,21 +89,21 @@ class Estimator:
         self,
         trials: "Table | None" = None,
         device: str | None = None,
-        tried: Iterable[Mapping[str, Any]] = (),
+        rates: Iterable[Mapping[str, Any]] = (),
         definitions: Definitions = BUILT_IN_DEFINITIONS,
     ):
         """Estimate for `device`: by default the one on which finished trials spent most of their time, else one that
-        `orch doctor` tried, preferably a GPU. `tried` has the rates that `orch doctor` stored. Only those of the
+        `orch doctor` timed, preferably a GPU. `rates` has what `orch doctor` stored for each device. Only those of the
         finished `trials` count whose model and task are in `definitions`."""
         groups = [] if trials is None else list(_finished_groups(trials, definitions))
         spent: dict[str, float] = defaultdict(float)
         for group in groups:
             spent[group.device] += group.seconds
-        by_device = {each["device"]: each for each in tried}
+        by_device = {each["device"]: each for each in rates}
         known = sorted(by_device, key=lambda name: name == "cpu")
         self.device = device or max(spent, key=spent.__getitem__, default=[*known, "cpu"][0])
         self._rates: Mapping[str, Any] | None = by_device.get(self.device)
-        self._tried: dict[type[ModelConfig], Tried | None] = {}
+        self._doctor_times: dict[type[ModelConfig], DoctorTimes | None] = {}
         self._took: dict[Any, list[float]] = defaultdict(lambda: [0.0, 0.0])
         self._steps: dict[Any, list[float]] = defaultdict(lambda: [0.0, 0.0])
         for group in groups:
@@ -123,7 +123,7 @@ class Estimator:
         """Estimate by the trials that a store has finished, if it exists, and what `orch doctor` recorded in it."""
         columns = list(dict.fromkeys(["trial_id", *MEASURED_COLUMNS, *cost_columns(definitions)]))
         trials = store.read("trials", columns) if store.exists() else None
-        return cls(trials, tried=store.list_json("rates", RatesRecord).values(), definitions=definitions)
+        return cls(trials, rates=store.list_json("rates", RatesRecord).values(), definitions=definitions)
 
     def learn(self, probed: Mapping[Trial, Probed]) -> None:
         """Use what trials of the user's own models took when they were tried."""
@@ -154,13 +154,15 @@ class Estimator:
     def _kernel(self, trial: Trial) -> str:
         return step_time.kernel_of(trial, self.device)
 
-    def tried(self, trial: Trial) -> Tried | None:
-        """Return what `orch doctor` timed of the trial's model on the device; None if nothing."""
+    def doctor_times(self, trial: Trial) -> DoctorTimes | None:
+        """Return the times that `orch doctor` measured of the trial's model on the device; None if there are none."""
         model = type(trial.model)
-        if model not in self._tried:
+        if model not in self._doctor_times:
             key = rate_key(trial.model)
-            self._tried[model] = None if self._rates is None else find_tried(self._rates, key, model, self.device)
-        return self._tried[model]
+            self._doctor_times[model] = (
+                None if self._rates is None else find_doctor_times(self._rates, key, model, self.device)
+            )
+        return self._doctor_times[model]
 
     def estimate(self, trial: Trial, size: int = 1) -> tuple[float, Basis]:
         """Return the seconds that a trial takes, alone or as its share of a pack of `size`, and what they rest on."""
@@ -177,8 +179,8 @@ class Estimator:
             if key in self._took:
                 took, computed = self._took[key]
                 return seconds * took / computed, basis
-        if (tried := self.tried(trial)) is not None:
-            return seconds * tried.ratio(size), Basis.TRIED
+        if (times := self.doctor_times(trial)) is not None:
+            return seconds * times.ratio(size), Basis.TRIED
         return seconds, Basis.ASSUMED
 
     def _estimate_probed(self, trial: Trial, size: int) -> float:

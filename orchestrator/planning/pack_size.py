@@ -7,9 +7,9 @@ import math
 from dataclasses import dataclass
 
 from orch.models.kernel import TRITON
+from orch.planning.doctor_times import DoctorTimes
 from orch.planning.probed import Probed
 from orch.planning.step_time import kernel_of, on_cpu, speedup
-from orch.planning.tried import Tried
 from orch.sweeps.batches import FEWEST_AT_ONCE, STEPS_PER_BLOCK, TOKENS_AT_ONCE
 from orch.sweeps.recipe import FLOAT32, FLOAT64
 from orch.sweeps.trial import Trial
@@ -111,13 +111,13 @@ def pack_size(
     device: str = "cpu",
     largest: int | None = None,
     probed: Probed | None = None,
-    tried: Tried | None = None,
+    doctor_times: DoctorTimes | None = None,
 ) -> int:
     """Return how many of `num_available` equal-sized trials to train as one pack: 1 where packing does not help.
 
-    `largest` is the user's limit, `probed` what a trial of a user's own model took when it was tried, and `tried` the
-    packs of the model that `orch doctor` timed on the device. Packs have equal sizes: twelve trials make two packs of
-    six, not nine and three.
+    `largest` is the user's limit, and `probed` what a trial of a user's own model took when it was tried.
+    `doctor_times` are the times of packs of the model on the device, as `orch doctor` measured them. Packs have equal
+    sizes: twelve trials make two packs of six, not nine and three.
     """
     pace = pace_of(trial, device)
     measured = 0 if probed is None or probed.memory is None else probed.memory
@@ -132,6 +132,6 @@ def pack_size(
         return 1
     size = math.ceil(num_available / math.ceil(num_available / most))
     gain = speedup(trial, size, device) if probed is None else probed.speedup(size)
-    if probed is None and tried is not None:
-        gain *= tried.ratio(1) / tried.ratio(size)
+    if probed is None and doctor_times is not None:
+        gain *= doctor_times.ratio(1) / doctor_times.ratio(size)
     return size if gain >= WORTH_IT else 1

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from orch.core.records import RatesRecord
+from orch.planning.doctor_times import DoctorTimes
 from orch.planning.estimate import MEASURED_COLUMNS, Basis, Estimator, cost_columns
 from orch.planning.probed import Probe, Probed
-from orch.planning.tried import Tried
 from orch.store.failed_trials import failed_trials
 from orch.sweeps import selection
 from orch.sweeps.catalogue import BUILT_IN, Catalogue, resolve
@@ -55,8 +55,8 @@ class PlannedTrial:
     basis: Basis
     probed: Probed | None = None
     """What a trial of its model took when it was tried; None for a built-in model."""
-    tried: Tried | None = None
-    """What `orch doctor` timed of its model on the device; None if nothing."""
+    doctor_times: DoctorTimes | None = None
+    """The times that `orch doctor` measured of its model on the device; None if there are none."""
     pack: int = 1
     """Number of trials in its pack."""
     alone: float | None = None
@@ -157,8 +157,8 @@ def make_plan(
     trials = _read(store.with_settings_of(catalogue), "trials", columns) if store is not None else None
     done = set() if trials is None else set(trials["trial_id"].to_pylist())
     failed = set() if store is None else failed_trials(store, done)
-    tried = store.list_json("rates", RatesRecord).values() if store is not None else ()
-    estimator = Estimator(trials, device, tried, catalogue)
+    rates = store.list_json("rates", RatesRecord).values() if store is not None else ()
+    estimator = Estimator(trials, device, rates, catalogue)
     # Every sweep of the paper is expanded, to know which trials serve others as well. Some run under no protocol.
     results = Results.none() if trials is None else Results.of_table(trials)
     others = [] if size.protocol is not None else resolve([ALL], catalogue)
@@ -169,7 +169,7 @@ def make_plan(
         inside = tuple(name for name in sweeps if name in planned_sweeps)
         others = tuple(name for name in sweeps if name not in planned_sweeps)
         estimate = (0.0, Basis.MEASURED) if state is TrialState.DONE else estimator.estimate(trial)
-        evidence = estimator.probed(trial), estimator.tried(trial)
+        evidence = estimator.probed(trial), estimator.doctor_times(trial)
         return PlannedTrial(trial_id, trial, inside, others, state, *estimate, *evidence)
 
     wanted = [each for each in expansion.trials.values() if each.sweeps[0] in planned_sweeps and matches(each.trial)]

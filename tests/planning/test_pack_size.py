@@ -3,9 +3,9 @@
 import pytest
 
 from orch import models
+from orch.planning.doctor_times import DoctorTimes
 from orch.planning.pack_size import PACES, memory, pack_size, stacks_exactly
 from orch.planning.step_time import speedup
-from orch.planning.tried import Tried
 from orch.sweeps.trial import make_trial
 from tests.new_process import modules_imported
 from tests.small import small_trial
@@ -93,8 +93,8 @@ def test_a_kernel_that_the_user_chooses_decides_the_size(monkeypatch):
 def test_packs_that_doctor_timed_decide_the_size():
     large = trial("bilinear", width=192)
     assert pack_size(large, 9) == 1
-    assert pack_size(large, 9, tried=Tried(((1, 2.0), (9, 1.0)))) == 9, "they gain twice what was computed"
-    assert pack_size(trial("rnn"), 9, tried=Tried(((1, 1.0), (9, 9.0)))) == 1, "they gain nothing"
+    assert pack_size(large, 9, doctor_times=DoctorTimes(((1, 2.0), (9, 1.0)))) == 9, "they gain twice what was computed"
+    assert pack_size(trial("rnn"), 9, doctor_times=DoctorTimes(((1, 1.0), (9, 9.0)))) == 1, "they gain nothing"
 
 
 def test_choosing_a_size_needs_no_torch():

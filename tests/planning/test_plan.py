@@ -250,10 +250,10 @@ def test_only_trials_of_the_same_kernel_are_measurements(store, monkeypatch):
 def test_packs_that_doctor_timed_are_the_basis_of_estimates(store):
     rates = {"device": "cpu", "host": "here", "ratios": {"lstm": 2.0}}
     published, small = laptop_trial(width=256), laptop_trial()
-    old = Estimator(tried=[rates])
+    old = Estimator(rates=[rates])
     assert old.estimate(small, 4) == (pytest.approx(2 * estimate_seconds(small, size=4)), Basis.TRIED)
     steps = {size: step_seconds(published, size) for size in (1, 9)}
-    timed = Estimator(tried=[rates | {"packs": {"lstm": {"1": 3 * steps[1], "9": steps[9]}}}])
+    timed = Estimator(rates=[rates | {"packs": {"lstm": {"1": 3 * steps[1], "9": steps[9]}}}])
     expected = {1: 3.0, 3: 2.0, 9: 1.0, 20: 1.0}  # between two sizes by their logarithm
     for size, ratio in expected.items():
         assert timed.estimate(small, size) == (pytest.approx(ratio * estimate_seconds(small, size=size)), Basis.TRIED)

@@ -1,4 +1,4 @@
-"""What `orch doctor` timed of a model on a device, against the arithmetic. No torch."""
+"""Times of training steps that `orch doctor` measured on a device, compared with the arithmetic. No torch."""
 
 import math
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ MOST_TRIALS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class DoctorTimes:
     """Measured over computed time of training steps, by size of the pack."""
 
     ratios: tuple[tuple[int, float], ...]
@@ -24,7 +24,7 @@ class Tried:
     def ratio(self, size: float) -> float:
         """Return the ratio for a pack of `size`: between two sizes that were timed, in proportion to the logarithm.
 
-        >>> Tried(((1, 2.0), (4, 1.0))).ratio(2), Tried(((1, 2.0), (4, 1.0))).ratio(9)
+        >>> DoctorTimes(((1, 2.0), (4, 1.0))).ratio(2), DoctorTimes(((1, 2.0), (4, 1.0))).ratio(9)
         (1.5, 1.0)
         """
         below = [each for each in self.ratios if each[0] <= size]
@@ -36,7 +36,7 @@ class Tried:
         return first + share * (second - first)
 
 
-def find_tried(rates: Mapping[str, Any], key: str, model: type[ModelConfig], device: str) -> Tried | None:
+def find_doctor_times(rates: Mapping[str, Any], key: str, model: type[ModelConfig], device: str) -> DoctorTimes | None:
     """Return what `rates` (a file that `orch doctor` stored) says about a model under `key`; None if nothing.
 
     The times of packs count, where there are any; older files have the ratio of one trial alone only.
@@ -48,4 +48,4 @@ def find_tried(rates: Mapping[str, Any], key: str, model: type[ModelConfig], dev
     found = {size: seconds / step_seconds(published, size, device) for size, seconds in sizes.items()}
     if 1 not in found and key in rates["ratios"]:
         found[1] = rates["ratios"][key]
-    return Tried(tuple(sorted(found.items()))) if found else None
+    return DoctorTimes(tuple(sorted(found.items()))) if found else None
