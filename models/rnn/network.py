@@ -5,20 +5,15 @@ h' = tanh(W x + U h + b)
 
 from torch import Tensor
 
-from orch.models.kernel import TRITON
-from orch.models.places import several_places
 from orch.models.recurrence import elman_scan
 from orch.models.token_rnn.network import TokenRNN
 
 
 class Network(TokenRNN):
-    def forward(self, tokens_KBT: Tensor, end_KB: Tensor) -> Tensor:
-        read_KBP = several_places(end_KB)
-        if self.answers_compiled and read_KBP is None:
-            return self.head(self.compiled_scan(tokens_KBT).forward(keep=False))
-        scanned = self.input_table(), self["recurrence.weight_hh"], tokens_KBT
-        if self.kernel == TRITON and read_KBP is None:
-            from orch.models.gpu_kernels.gates import elman_scan as gpu_scan
+    def scan(self, input_KRG: Tensor, hidden_KGH: Tensor, tokens_KBT: Tensor, read_KBP: Tensor | None) -> Tensor:
+        return elman_scan(input_KRG, hidden_KGH, tokens_KBT, read_KBP)
 
-            return self.head(gpu_scan(*scanned))
-        return self.head(elman_scan(*scanned, read_KBP))
+    def gpu_scan(self, input_KRG: Tensor, hidden_KGH: Tensor, tokens_KBT: Tensor) -> Tensor:
+        from orch.models.gpu_kernels.gates import elman_scan as gpu_scan
+
+        return gpu_scan(input_KRG, hidden_KGH, tokens_KBT)

@@ -9,6 +9,7 @@ from torch import Tensor
 from orch.models.config import ModelConfig, Vocabulary
 from orch.models.kernel import TRITON
 from orch.models.network import Network, State, normal, uniform
+from orch.models.places import several_places
 from orch.models.token_table import Gradient, sum_of_products, sum_of_rows, token_table
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class TokenRNN(Network):
-    """Network with the parameters and initialisation of torch.nn's recurrent layers. A subclass defines `forward`."""
+    """Network with the parameters and initialisation of torch.nn's recurrent layers. A subclass defines its scans."""
 
     @classmethod
     def fresh(cls, config: ModelConfig, vocabulary: Vocabulary, generator: torch.Generator) -> State:
@@ -25,6 +26,26 @@ class TokenRNN(Network):
             name: normal(shape, 1.0, generator) if name == "embedding" else uniform(shape, bound, generator)
             for name, shape in config.shapes(vocabulary).items()
         }
+
+    def scan(self, input_KRG: Tensor, hidden_KGH: Tensor, tokens_KBT: Tensor, read_KBP: Tensor | None) -> Tensor:
+        """Return the final states (K, B, H), or those after the positions `read_KBP`: (K, BP, H).
+
+        `input_KRG` is the input's part of every gate, by readable token, and `hidden_KGH` the weight of the states.
+        """
+        raise NotImplementedError
+
+    def gpu_scan(self, input_KRG: Tensor, hidden_KGH: Tensor, tokens_KBT: Tensor) -> Tensor:
+        """Return the final states (K, B, H), from kernels for GPUs."""
+        raise NotImplementedError
+
+    def forward(self, tokens_KBT: Tensor, end_KB: Tensor) -> Tensor:
+        read_KBP = several_places(end_KB)
+        if self.answers_compiled and read_KBP is None:
+            return self.head(self.compiled_scan(tokens_KBT).forward(keep=False))
+        scanned = self.input_table(), self["recurrence.weight_hh"], tokens_KBT
+        if self.kernel == TRITON and read_KBP is None:
+            return self.head(self.gpu_scan(*scanned))
+        return self.head(self.scan(*scanned, read_KBP))
 
     def compiled_scan(self, tokens_KBT: Tensor) -> "GatedScan":
         """Return the compiled recurrence over a batch."""
