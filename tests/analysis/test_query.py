@@ -2,48 +2,19 @@
 
 import csv
 import io
-import json
-import re
 import subprocess
 import sys
 from pathlib import Path
 
-import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
 
 from orch.analysis.query import run, sandbox
 from orch.analysis.sql_statement import parse
 from orch.analysis.study import VIEWS, view_schema
-from orch.cli import main
 from orch.core.errors import InvalidQuery
-from orch.store import Store
-from tests.analysis.finished import finish, trials
-
-
-@pytest.fixture(scope="module")
-def location(tmp_path_factory):
-    """Two cells: one of an RNN, with a diverged trial, and one of a transformer."""
-    store = Store.open(tmp_path_factory.mktemp("query") / "runs")
-    for place, trial in enumerate(trials()):
-        finish(store, trial, ood=0.25 * place, diverged=place == 3)
-    for trial in trials("transformer", layers=2):
-        finish(store, trial, ood=float("nan"))
-    return store.location
-
-
-def orch(*arguments, expect=0, text=None):
-    result = CliRunner().invoke(main, list(arguments), input=text)
-    assert result.exit_code == expect, result.output
-    return result
-
-
-def ask(location, sql, *options, expect=0):
-    result = orch("query", sql, "--store", location, *options, expect=expect)
-    return result.stdout if expect == 0 else result.stderr
-
+from tests.analysis.queries import ask, orch
 
 # Answers
 
@@ -174,122 +145,6 @@ def test_an_invalid_with_option_is_reported_before_anything_is_read(location, tm
 # Refusals
 
 
-HOSTILE = {
-    "INSERT INTO trials VALUES (1)": "INSERT does more",
-    "UPDATE trials SET model = 'x'": "UPDATE does more",
-    "DELETE FROM trials": "DELETE does more",
-    "WITH gone AS (DELETE FROM trials RETURNING *) SELECT * FROM gone": "DELETE does more",
-    "DROP VIEW trials": "DROP does more",
-    "CREATE TABLE mine AS SELECT * FROM trials": "CREATE does more",
-    "CREATE TABLE mine AS (PIVOT trials ON model)": "CREATE does more",
-    "ALTER TABLE trials ADD COLUMN x INT": "ALTER does more",
-    "COPY trials TO '{folder}/stolen.csv'": "COPY does more",
-    "COPY (PIVOT trials ON model) TO '{folder}/stolen.csv'": "COPY does more",
-    "WITH x AS (COPY trials TO '{folder}/stolen.csv') SELECT 1": "COPY does more",
-    "WITH x AS (COPY trials TO '{folder}/stolen.csv') FROM (PIVOT trials ON model)": "COPY does more",
-    "EXPLAIN ANALYZE COPY trials TO '{folder}/stolen.csv'": "COPY does more",
-    "EXPORT DATABASE '{folder}/stolen'": "EXPORT does more",
-    "IMPORT DATABASE '{folder}'": "IMPORT does more",
-    "ATTACH '{folder}/stolen.db'": "ATTACH does more",
-    "ATTACH 'https://example.com/a.db'": "ATTACH does more",
-    "INSTALL httpfs": "INSTALL does more",
-    "LOAD httpfs": "LOAD does more",
-    "SET enable_external_access = true": "SET does more",
-    "RESET lock_configuration": "RESET does more",
-    "PRAGMA version": "PRAGMA does more",
-    "CALL range(3)": "CALL does more",
-    "CREATE SECRET (TYPE s3)": "CREATE does more",
-    "PREPARE x AS SELECT 1": "PREPARE does more",
-    "BEGIN": "BEGIN does more",
-    "SELECT 1; SELECT 2": "this is 2 statements",
-    "SELECT 1; COPY trials TO '{folder}/stolen.csv'": "this is 2 statements",
-    "": "this is no statement",
-    "/* nothing */": "this is no statement",
-    "SELECT * FROM read_csv('/etc/passwd')": "--with name=FILE",
-    "SELECT * FROM \"READ_CSV\" ('/etc/passwd')": "--with name=FILE",
-    "SELECT * FROM read_csv/**/('/etc/passwd')": "--with name=FILE",
-    "FROM system.main.read_csv('/etc/passwd')": "--with name=FILE",
-    "SELECT * FROM '/etc/passwd'": "--with name=FILE",
-    "SELECT * FROM '{folder}/secret.csv'": "--with name=FILE",
-    "SELECT * FROM 'https://example.com/a.csv'": "--with name=FILE",
-    "SELECT * FROM 's3://bucket/a.parquet'": "--with name=FILE",
-    "FROM glob('/etc/*')": "--with name=FILE",
-    "FROM read_text('/etc/passwd')": "--with name=FILE",
-    "FROM read_blob('/etc/passwd')": "--with name=FILE",
-    "FROM read_json('{folder}/secret.csv')": "--with name=FILE",
-    "FROM read_parquet('{folder}/secret.csv')": "--with name=FILE",
-    "FROM sniff_csv('/etc/passwd')": "--with name=FILE",
-    "PIVOT read_csv('{folder}/secret.csv') ON a": "--with name=FILE",
-    "SELECT model FROM trials WHERE model IN (SELECT content FROM read_text('/etc/passwd'))": "--with name=FILE",
-    "EXPLAIN SELECT * FROM read_csv('/etc/passwd')": "--with name=FILE",
-    "SELECT getenv('HOME')": "getenv is not allowed",
-    "SELECT * FROM query('SELECT 1')": "query is not allowed",
-    "SELECT * FROM arrow_scan(1, 2, 3)": "arrow_scan is not allowed",
-    "SELECT * FROM pandas_scan(1)": "pandas_scan is not allowed",
-    "FROM duckdb_settings()": "duckdb_settings is not allowed",
-    "SHOW TABLES": "orch query --schema",
-    "SELECT location FROM location": "there is no view 'location'",
-}
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("sql", HOSTILE)
-def test_hostile_sql_is_refused_in_one_sentence(location, tmp_path, sql):
-    (tmp_path / "secret.csv").write_text("a,b\nsecret,1\n")
-    shown = ask(location, sql.format(folder=tmp_path), expect=2)
-    assert shown.startswith("error: ")
-    assert HOSTILE[sql] in shown
-    assert shown.count("\n") == 1
-    assert "secret,1" not in shown
-    assert [path.name for path in tmp_path.iterdir()] == ["secret.csv"]
-    assert ask(location, "SELECT count(*) AS n FROM trials") == "n\n8\n"
-
-
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "COPY (SELECT 1) TO '{folder}/stolen.csv'",
-        "ATTACH '{folder}/stolen.db'",
-        "EXPORT DATABASE '{folder}/stolen'",
-        "FROM read_csv('{folder}/secret.csv')",
-        "FROM '{folder}/secret.csv'",
-        "FROM glob('{folder}/*')",
-        "FROM read_text('{folder}/secret.csv')",
-        "INSTALL httpfs",
-        "LOAD httpfs",
-        "SET enable_external_access = true",
-        "SET lock_configuration = false",
-        "SET temp_directory = '{folder}'",
-        "SELECT * FROM in_this_process",
-    ],
-)
-def test_the_sandbox_holds_without_any_look_at_the_sql(tmp_path, sql):
-    in_this_process = pa.table({"a": [1]})
-    (tmp_path / "secret.csv").write_text("a,b\nsecret,1\n")
-    with sandbox() as connection, pytest.raises(duckdb.Error):
-        connection.execute(sql.format(folder=tmp_path)).fetchall()
-    assert in_this_process.num_rows == 1
-    assert [path.name for path in tmp_path.iterdir()] == ["secret.csv"]
-
-
-@pytest.mark.parametrize(
-    ("sql", "message"),
-    [
-        ("SELECT learnin_rate FROM trials", "learning_rate"),
-        ("SELECT model FROM trils", "did you mean 'trials'"),
-        ("SELEC 1", "syntax error"),
-        ("SELECT nosuch(model) FROM trials", "nosuch"),
-        ("SELECT model::INT FROM trials", "Could not convert"),
-        ("SELECT $1", "parameters"),
-    ],
-)
-def test_sql_that_does_not_work_is_one_sentence_with_a_hint(location, sql, message):
-    shown = ask(location, sql, expect=2)
-    assert message in shown
-    assert shown.count("\n") == 1
-    assert "Traceback" not in shown
-
-
 def test_a_missing_store_is_an_error(tmp_path):
     shown = ask(str(tmp_path / "none"), "SELECT * FROM trials", expect=2)
     assert "there are no results at" in shown
@@ -299,88 +154,6 @@ def test_a_missing_store_is_an_error(tmp_path):
 
 def test_an_empty_query_is_an_error():
     assert "give SQL, or --schema" in orch("query", expect=2).stderr
-
-
-# Formats
-
-
-AWKWARD = (
-    "SELECT NULL AS nothing, 'NaN'::DOUBLE AS nan, TIMESTAMPTZ '2025-01-01 00:00:00Z' AS time, [1, NULL] AS list,"
-    " {'a': 'x|y', 'b': 'NaN'::DOUBLE} AS struct, 12::HUGEINT AS big, 1.5::DECIMAL(5, 2) AS decimal,"
-    " INTERVAL '26 hours 30 seconds' AS span, true AS yes, DATE '2025-01-02' AS day, 'a\nb' AS lines, 1 AS x, 2 AS x"
-)
-
-
-def test_json_is_json_whatever_the_values(location):
-    text = ask(location, AWKWARD, "--format", "json")
-    [row] = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
-    assert row == {
-        "nothing": None,
-        "nan": None,
-        "time": "2025-01-01T00:00:00+00:00",
-        "list": [1, None],
-        "struct": {"a": "x|y", "b": None},
-        "big": 12,
-        "decimal": 1.5,
-        "span": "1 days 02:00:30",
-        "yes": True,
-        "day": "2025-01-02",
-        "lines": "a\nb",
-        "x": 1,
-        "x_1": 2,
-    }
-    assert json.loads(ask(location, "SELECT 1 AS a WHERE false", "--format", "json")) == []
-    rows = json.loads(ask(location, "SELECT ood_accuracy FROM trials", "--format", "json"))
-    assert len(rows) == 8
-    assert sum(row["ood_accuracy"] is None for row in rows) == 4
-
-
-def test_csv_keeps_every_digit_and_leaves_what_is_missing_empty(location):
-    head, row = csv.reader(io.StringIO(ask(location, AWKWARD, "--format", "csv")))
-    values = dict(zip(head, row, strict=True))
-    assert (values["nothing"], values["nan"], values["yes"], values["big"]) == ("", "nan", "true", "12")
-    assert (values["list"], values["lines"]) == ("[1, null]", "a\nb")
-    assert json.loads(values["struct"]) == {"a": "x|y", "b": None}
-    assert ask(location, "SELECT 0.1::DOUBLE + 0.2::DOUBLE AS sum") == "sum\n0.30000000000000004\n"
-
-
-def test_markdown_has_as_many_cells_in_every_row(location):
-    lines = ask(location, AWKWARD, "--format", "markdown").splitlines()
-    assert len(lines) == 3
-    assert len({len(re.findall(r"(?<!\\)\|", line)) for line in lines}) == 1
-    assert "x\\|y" in lines[2]
-
-
-def test_parquet_goes_to_a_file_or_a_pipe_with_its_types(location, tmp_path):
-    path = tmp_path / "answer.parquet"
-    sql = "SELECT trial_id, finished_at, length_curve FROM trials ORDER BY trial_id"
-    assert ask(location, sql, "--output", str(path)) == ""
-    piped = orch("query", sql, "--store", location, "--format", "parquet").stdout_bytes
-    for source in (path, io.BytesIO(piped)):
-        table = pq.read_table(source)
-        assert table.num_rows == 8
-        assert table.schema.field("finished_at").type == pa.timestamp("us", tz="UTC")
-        assert table["length_curve"][0].as_py()[0]["length"] == 10
-
-
-@pytest.mark.parametrize(
-    ("name", "start"), [("a.csv", "n\n8"), ("a.json", '[{"n": 8}]'), ("a.md", "| n |"), ("a.txt", "n\n─")]
-)
-def test_the_name_of_the_output_says_its_format(location, tmp_path, name, start):
-    assert ask(location, "SELECT count(*) AS n FROM trials", "--output", str(tmp_path / name)) == ""
-    assert (tmp_path / name).read_text().startswith(start)
-    assert [path.name for path in tmp_path.iterdir()] == [name]
-
-
-def test_an_invalid_output_is_reported_before_the_query_runs(location, tmp_path):
-    assert "make the folder first" in ask(location, "SELEC", "--output", f"{tmp_path}/none/a.csv", expect=2)
-    assert "says no format" in ask(location, "SELEC", "--output", f"{tmp_path}/answer", expect=2)
-
-
-def test_a_failed_query_leaves_the_earlier_output_alone(location, tmp_path):
-    (tmp_path / "a.csv").write_text("before")
-    ask(location, "SELECT nosuch FROM trials", "--output", f"{tmp_path}/a.csv", expect=2)
-    assert (tmp_path / "a.csv").read_text() == "before"
 
 
 # What can be asked
