@@ -26,12 +26,12 @@ from orch.core.errors import OrchError
 from orch.planning.packs import make_packs
 from orch.running.failures import TrialError
 from orch.running.lease import Lease
-from orch.running.options import DEFAULT_TRAINING
 from orch.running.units import Unit
 from orch.running.worker import UnitRequest, UnitRun
 from orch.store import Store
 from orch.store.attempts import make_attempt_id
 from tests.chaos.planned import planned, write_expected
+from tests.unit_requests import unit_request
 
 FINISHED = "finished"
 """The first word of the line in which a process acknowledges a result: its trial and attempt follow."""
@@ -127,21 +127,8 @@ def _train(run: UnitRun, orders: Orders, stopping: list[int]) -> None:
 
 def _request(unit: Unit, store: Store, lease: Lease, turn: int) -> UnitRequest:
     assert lease.number is not None
-    return UnitRequest(
-        trials=[trial.to_dict() for trial in unit.trials],
-        attempts={trial.id: make_attempt_id(lease.number, turn) for trial in unit.trials},
-        store=store.uri,
-        driver_id=lease.driver_id,
-        on_cluster=False,
-        device="cpu",
-        threads=1,
-        checkpoint_seconds=0.0,
-        weights_limit=8_000_000,
-        training=DEFAULT_TRAINING,
-        code=[],
-        git_commit=None,
-        git_dirty=None,
-    )
+    attempts = {trial.id: make_attempt_id(lease.number, turn) for trial in unit.trials}
+    return unit_request(store, unit.trials, attempts=attempts, driver_id=lease.driver_id, weights_limit=8_000_000)
 
 
 def compact(orders: Orders) -> None:

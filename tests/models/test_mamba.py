@@ -1,7 +1,6 @@
 """Our Mamba has the parameters, outputs, gradients and initial distributions of transformers' Mamba."""
 
 import math
-import sys
 
 import pytest
 import torch
@@ -14,6 +13,7 @@ from orch.models import Vocabulary, kernel
 from orch.models.mamba import network, scan
 from orch.models.mamba.config import Config
 from orch.models.network import build
+from tests.mamba_packages import mamba_packages
 
 VOCABULARY = Vocabulary(size=11, readable=9)
 
@@ -253,22 +253,10 @@ def test_a_step_faster_than_any_number_forgets_the_state():
 
 @pytest.fixture
 def packages(tmp_path, monkeypatch):
-    """Return a function that installs the CUDA packages with these contents."""
-
-    def install(**sources: str) -> None:
-        for name, source in sources.items():
-            (tmp_path / name / "ops").mkdir(parents=True)
-            (tmp_path / name / "__init__.py").write_text(source)
-            (tmp_path / name / "ops/__init__.py").touch()
-            (tmp_path / name / "ops/selective_scan_interface.py").write_text("selective_scan_fn = 'scan'")
-        monkeypatch.syspath_prepend(str(tmp_path))
-
+    """Return a function that installs Mamba's CUDA packages with these contents."""
     monkeypatch.setattr(kernel, "triton_found", lambda: False)
-    scan._kernels.cache_clear()
-    yield install
-    scan._kernels.cache_clear()
-    for name in [name for name in sys.modules if name.partition(".")[0] in ("mamba_ssm", "causal_conv1d")]:
-        del sys.modules[name]
+    with mamba_packages(tmp_path, monkeypatch, "selective_scan_fn = 'scan'") as install:
+        yield install
 
 
 def test_with_triton_a_gpu_uses_our_kernels_whatever_else_is_installed(packages, monkeypatch):

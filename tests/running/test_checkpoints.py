@@ -21,6 +21,7 @@ from orch.training.checkpoints import parse_snapshot
 from orch.training.train import Training, train
 from tests.engine.conftest import ROOT, wait_for
 from tests.small import small_trial
+from tests.unit_requests import unit_request
 
 TRIALS = [small_trial("rnn", steps=40, init_seed=seed, data_seed=seed) for seed in range(3)]
 
@@ -31,21 +32,7 @@ def store(tmp_path):
 
 
 def request_for(store, trials=TRIALS, checkpoint_seconds=0.0, training=DEFAULT_TRAINING) -> UnitRequest:
-    return UnitRequest(
-        trials=[trial.to_dict() for trial in trials],
-        attempts={trial.id: f"attempt {trial.id}" for trial in trials},
-        store=store.uri,
-        driver_id="driver",
-        on_cluster=False,
-        device="cpu",
-        threads=1,
-        checkpoint_seconds=checkpoint_seconds,
-        weights_limit=0,
-        training=training,
-        code=[],
-        git_commit=None,
-        git_dirty=None,
-    )
+    return unit_request(store, trials, checkpoint_seconds=checkpoint_seconds, training=training)
 
 
 def test_a_unit_stops_between_two_validations_and_goes_on_where_it_was(store):

@@ -1,7 +1,5 @@
 """`orch doctor`: its findings, what it says of Mamba's CUDA packages, and the rates that it leaves for plans."""
 
-import sys
-
 import pytest
 import torch
 
@@ -15,6 +13,7 @@ from orch.running.doctor.floor import DeviceRates, Floor
 from orch.running.doctor.timing import Timing, count_launches, describe, pack_sizes
 from orch.store import Store
 from orch.training.train import Training
+from tests.mamba_packages import mamba_packages
 
 NEITHER = "mamba_ssm and causal_conv1d are not installed: orch's own scan runs here"
 
@@ -104,20 +103,8 @@ def test_a_step_is_shown_beside_its_floor():
 @pytest.fixture
 def packages(tmp_path, monkeypatch):
     """Return a function that installs Mamba's CUDA packages with these contents."""
-
-    def install(**sources: str) -> None:
-        for name, source in sources.items():
-            (tmp_path / name / "ops").mkdir(parents=True)
-            (tmp_path / name / "__init__.py").write_text(source)
-            (tmp_path / name / "ops/__init__.py").touch()
-            (tmp_path / name / "ops/selective_scan_interface.py").write_text(SCAN)
-        monkeypatch.syspath_prepend(str(tmp_path))
-
-    scan._kernels.cache_clear()
-    yield install
-    scan._kernels.cache_clear()
-    for name in [name for name in sys.modules if name.partition(".")[0] in ("mamba_ssm", "causal_conv1d")]:
-        del sys.modules[name]
+    with mamba_packages(tmp_path, monkeypatch, SCAN) as install:
+        yield install
 
 
 SCAN = """

@@ -2,10 +2,11 @@
 
 import json
 
-from orch.running.worker import DEFAULT_TRAINING, UnitRequest, UnitRun
+from orch.running.worker import UnitRun
 from orch.store import Store
 from orch.training import train
 from tests.small import small_trial
+from tests.unit_requests import unit_request
 
 
 class Impossible:
@@ -19,21 +20,7 @@ class Impossible:
 def test_a_step_that_cannot_be_recorded_is_logged_once_and_the_trial_finishes(tmp_path, monkeypatch):
     monkeypatch.setattr(train, "find_recorder", lambda device: Impossible())
     store, trial = Store.open(tmp_path / "runs"), small_trial("rnn", steps=30)
-    request = UnitRequest(
-        trials=[trial.to_dict()],
-        attempts={trial.id: "attempt"},
-        store=store.uri,
-        driver_id="driver",
-        on_cluster=False,
-        device="cpu",
-        threads=1,
-        checkpoint_seconds=60.0,
-        weights_limit=0,
-        training=DEFAULT_TRAINING,
-        code=[],
-        git_commit=None,
-        git_dirty=None,
-    )
+    request = unit_request(store, [trial])
     run = UnitRun(request)
     assert run.run_for(60)["done"]
     run.stop()

@@ -8,29 +8,17 @@ import torch
 from orch import models
 from orch.running.failures import TrialError
 from orch.running.requests import Request, find_trial, record, recorded_requests
-from orch.running.worker import DEFAULT_TRAINING, UnitRequest, UnitRun
+from orch.running.worker import UnitRequest, UnitRun
 from orch.store import Store
 from orch.training.checkpoints import load_model
 from orch.usercode import UserCode, codes_defining, make_catalogue
 from orch.usercode.stored_code import code_of_trial, put_code
+from tests.unit_requests import unit_request
 
 
 def unit_of(trial, store) -> UnitRequest:
-    return UnitRequest(
-        trials=[trial.to_dict()],
-        attempts={trial.id: f"attempt at {trial.id}"},
-        store=store.uri,
-        driver_id="driver",
-        on_cluster=False,
-        device="cpu",
-        threads=1,
-        checkpoint_seconds=60.0,
-        weights_limit=1_000_000,
-        training=DEFAULT_TRAINING,
-        code=[code.to_dict() for code in codes_defining([trial])],
-        git_commit=None,
-        git_dirty=None,
-    )
+    code = [code.to_dict() for code in codes_defining([trial])]
+    return unit_request(store, [trial], checkpoint_seconds=60.0, weights_limit=1_000_000, code=code)
 
 
 @pytest.fixture
