@@ -17,7 +17,7 @@ SWEEP = "atlas"
 
 
 class TaskKind(StrEnum):
-    """What algebra distinguishes, in the order in which tasks get harder for linear recurrences."""
+    """The kinds of tasks that algebra distinguishes, from the easiest for linear recurrences to the hardest."""
 
     STAR_FREE = "star-free"
     COMMUTATIVE = "commutative group"

@@ -1,4 +1,4 @@
-"""What stands after ± in a table: the standard deviation, the standard error or a confidence interval of a mean."""
+"""The number after ± in a table: the standard deviation, the standard error or a confidence interval of a mean."""
 
 import enum
 import functools

@@ -1,4 +1,4 @@
-"""What the machines of a running cluster cost: the price of each that is alive, asked again and again."""
+"""The hourly cost of a running cluster: the sum of the prices of the machines that are alive at the moment."""
 
 import json
 from collections import Counter

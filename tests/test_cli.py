@@ -56,6 +56,18 @@ def test_the_map_of_the_folders_names_files_that_exist():
     assert [each for each in named if not list((root / each[0]).rglob(each[1]))] == []
 
 
+def test_the_answers_of_the_map_name_what_the_files_define():
+    root = Path(__file__).parents[1]
+    text = (root / "CONTRIBUTING.md").read_text()
+    table = text[text.index("### Questions and answers") : text.index("## How to add something")]
+    named = re.findall(r"`([A-Za-z_.]+)` in `([a-z_/]+\.py)`", table)
+    assert len(named) > 10
+    for name, path in named:
+        source = (root / path).read_text()
+        for part in name.split("."):
+            assert re.search(rf"^ *((def|class) {part}\b|{part} =)", source, re.MULTILINE), f"{name} is not in {path}"
+
+
 @pytest.mark.parametrize("arguments", [["--help"], *[[command, "--help"] for command in commands()]])
 def test_help_imports_nothing_heavy(arguments):
     heavy = {"torch", "ray", "transformers", "numpy", "pyarrow", "pandas", "rich", "duckdb", "matplotlib"}

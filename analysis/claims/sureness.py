@@ -1,4 +1,4 @@
-"""How sure a claim is: what most seeds say of its conditions, and how many further seeds would settle it.
+"""The sureness of a claim: what most seeds say of its conditions, and how many further seeds would settle it.
 
 Each condition is asked of every seed alone, at the learning rates that the cells have chosen; seed 3 of one model is
 compared with seed 3 of another. The outcome of most seeds is sure if Wilson's interval of their share lies above one
@@ -59,7 +59,7 @@ class SeedFinding:
 
 @dataclass(frozen=True, slots=True)
 class ReadingSureness:
-    """What seeds say of a claim by one reading of the paper."""
+    """The shares of seeds that support and contradict a claim, by one reading of the paper."""
 
     name: str
     parts: tuple[tuple[ClaimPart, tuple[SeedFinding, ...]], ...]
@@ -102,7 +102,7 @@ class ReadingSureness:
 
 @dataclass(frozen=True, slots=True)
 class Sureness:
-    """What seeds say of a claim by every reading, at some confidence."""
+    """The answer of most seeds about a claim, by every reading of the paper and at some confidence."""
 
     confidence: float
     readings: tuple[ReadingSureness, ...]

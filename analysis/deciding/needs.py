@@ -1,4 +1,4 @@
-"""What a cell still needs to be settled: which of its trials, with which probability, and their expected seconds."""
+"""The trials that a cell still needs to be settled, each with its probability and its expected seconds."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable

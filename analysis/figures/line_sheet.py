@@ -19,7 +19,7 @@ class Metric(enum.StrEnum):
     SHARE = "share of seeds"
     """From none, 0, to all, 1."""
     LOSS = "loss"
-    """Logarithmic."""
+    """On a logarithmic scale."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,1 +1,1 @@
-"""What a cluster on AWS needs in the user's account: made by `orch cluster init`, removed by `orch cluster destroy`."""
+"""Resources in the user's AWS account: `orch cluster init` makes a cluster's, `orch cluster destroy` removes them."""

@@ -17,7 +17,7 @@ SEAL = "# Unedited: "
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Contents:
-    """What the file says about the machines."""
+    """The machines and settings to write into a launcher file."""
 
     cluster: str
     region: str

@@ -1,4 +1,4 @@
-"""What AWS says about machines before any is started: the image to boot, and the size of an instance type."""
+"""Facts that AWS tells about machines before any is started: the image to boot, and the size of an instance type."""
 
 import dataclasses
 

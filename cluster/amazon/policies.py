@@ -1,4 +1,4 @@
-"""What the machines of a cluster may do in the account: the policies of the head's and of the workers' role."""
+"""Policies of the roles of the head and of the workers: what machines of a cluster may do in the account."""
 
 from collections.abc import Sequence
 from typing import Any

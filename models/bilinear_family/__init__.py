@@ -1,1 +1,1 @@
-"""What the models whose transition is linear in the embedding share: settings and the module. See `network.py`."""
+"""Settings and the module that models share whose transition is linear in the embedding. See `network.py`."""

@@ -1,4 +1,4 @@
-"""What the networks of the bilinear family share: embedding, initial state, additive terms, normalisation and head."""
+"""The base of the networks of the bilinear family: embedding, initial state, additive terms, normalisation and head."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast

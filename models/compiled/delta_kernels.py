@@ -33,7 +33,7 @@ class Mixer(NamedTuple):
 
 
 class Entered(NamedTuple):
-    """What enters the recurrence for each row of a block's input, and what the backward pass needs for it."""
+    """The inputs that enter the recurrence for each row of a block's input, and what the backward pass needs for it."""
 
     normed: np.ndarray
     inverse: np.ndarray

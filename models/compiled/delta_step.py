@@ -28,7 +28,7 @@ from orch.models.vocabularies import Vocabularies
 
 
 class Options(NamedTuple):
-    """What the kernels need to know of a model's settings."""
+    """The settings of a model on which the kernels depend."""
 
     layers: int
     heads: int
@@ -37,7 +37,7 @@ class Options(NamedTuple):
     norm_epsilon: float
     """Added to mean squares."""
     smallest_norm: float
-    """Of a query or a key that is divided by its norm."""
+    """Least norm by which a query or a key is divided."""
 
 
 class Rows(NamedTuple):

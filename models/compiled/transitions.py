@@ -16,11 +16,11 @@ class ScanGradients(NamedTuple):
     """The gradients of a recurrence."""
 
     x_KRD: Tensor
-    """Of the embeddings of readable tokens, through the transitions."""
+    """The gradient of the embeddings of readable tokens, through the transitions."""
     h0_KH: Tensor
     additive_KRH: Tensor | None
     parameters: dict[str, Gradient]
-    """Of the recurrence's parameters, by name."""
+    """The gradients of the recurrence's parameters, by name."""
 
 
 class CompiledScan(Protocol):

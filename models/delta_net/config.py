@@ -11,12 +11,12 @@ from orch.models.step_costs import Launches
 from orch.tasks.algebra import Family, Transitions
 
 COMPILED_LAUNCHES = Launches(20, per_layer=15)
-"""Of a step that is all machine code: calls, and arrays that are made for them, whatever the number of trials."""
+"""Launches of a step that is all machine code, whatever the number of trials: calls, and arrays made for them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DeltaConfig(ResidualConfig):
-    """What the models of the delta rule have in common."""
+    """The settings that the models of the delta rule have in common."""
 
     compiled_kernel = COMPILED_2  # of `compiled`, only the recurrence is machine code
 

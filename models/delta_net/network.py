@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from orch.models.token_table import Gradient
 
 SMALLEST_NORM = 1e-6
-"""Of a query or a key that is divided by its norm."""
+"""Least norm by which a query or a key is divided."""
 
 
 class Network(ResidualNetwork):

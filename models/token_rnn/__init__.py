@@ -1,1 +1,1 @@
-"""What the RNN and the LSTM share: settings and the module. See `network.py`."""
+"""Settings and the module that the RNN and the LSTM share. See `network.py`."""

@@ -1,4 +1,4 @@
-"""What the RNN and the LSTM share: the parameters of torch.nn's recurrent layers, and a table of inputs by token."""
+"""The base of the RNN and the LSTM: the parameters of torch.nn's recurrent layers, and a table of inputs by token."""
 
 import math
 from typing import TYPE_CHECKING

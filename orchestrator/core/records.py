@@ -106,7 +106,7 @@ class RatesRecord(TypedDict):
 
 
 class RunningRecord(TypedDict):
-    """How far a trial in training is, in the file of its driver."""
+    """The progress of a trial in training, in the file of its driver."""
 
     trial_id: str
     step: int
@@ -128,7 +128,7 @@ class SickPlace(TypedDict):
 
 
 class DriverCounts(TypedDict, total=False):
-    """What a driver says about its run."""
+    """The counts and the progress that a driver publishes about its run."""
 
     seconds_left: Seconds | None
     trials: list[RunningRecord]
@@ -161,7 +161,7 @@ class SearchLevel(TypedDict):
 
 
 class SearchQuestion(TypedDict):
-    """What a search asks."""
+    """The question of a search: what is varied, and what counts as better."""
 
     task: str
     model: str

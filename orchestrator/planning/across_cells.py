@@ -177,7 +177,7 @@ def _cheapest_cuts(ordered: list[PlannedTrial], device: str, most: int) -> list[
         return known[key]
 
     best: list[tuple[float, int, int]] = [(0.0, 0, 0)]
-    """By number of trials: the least seconds, the sum of the squares of the sizes, and where the last pack begins."""
+    """For each number of trials: the least seconds, the sum of the squared sizes, and where the last pack begins."""
     for stop in range(1, len(trials) + 1):
         best.append(
             min(

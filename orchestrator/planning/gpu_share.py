@@ -1,4 +1,4 @@
-"""How many packs share a GPU, from the memory that they take: `--gpus-per-trial auto`. No torch."""
+"""The number of packs that share a GPU, from the memory that they take: `--gpus-per-trial auto`. No torch."""
 
 from collections.abc import Iterable, Sequence
 

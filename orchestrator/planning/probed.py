@@ -1,4 +1,4 @@
-"""What a trial of a user's own model took when it was tried, in a process of its own, before a run. No torch."""
+"""The time and memory of a trial of a user's own model, measured in a process of its own before a run. No torch."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence

@@ -20,7 +20,7 @@ from orch.sweeps.recipe import FLOAT32
 from orch.sweeps.trial import Trial
 
 BYTES = 4
-"""Of a parameter or of an entry of a state."""
+"""Bytes of a parameter, and of an entry of a state."""
 PASSES_OVER_PARAMETERS = {PLAIN: 10, TRITON: 8}
 """Reads and writes of every parameter in a step: one forwards, two by the gradients, seven by Adam. Triton's kernels
 write no gradients of token tables."""
@@ -30,7 +30,7 @@ EVALUATION_LAUNCHES = 0.48
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """What a GPU is assumed to take. Nothing of it was measured here: `orch doctor` measures steps."""
+    """The assumed speed of a GPU. None of its numbers were measured here: `orch doctor` measures steps."""
 
     seconds_per_launch: float = 2.2e-6
     """Time of a kernel that does next to nothing."""
@@ -49,7 +49,7 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True)
 class Core:
-    """What a CPU core takes for a kind of kernels: seconds, fitted to training steps of all models.
+    """The speed of a CPU core with one kind of kernels, in seconds, fitted to training steps of all models.
 
     The core is one of an AMD EPYC of a cloud server, at widths 16, 64 and 256, in packs of 1 to 9.
     """

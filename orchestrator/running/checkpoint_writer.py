@@ -21,7 +21,7 @@ class Written:
     seconds: float
     """Time from its start to its end."""
     cost: float
-    """Seconds that it took from training: the time that training waited, and the processor's time in the thread."""
+    """Seconds that training lost to it: the time that training waited, and the processor time of the thread."""
 
 
 class CheckpointWriter:

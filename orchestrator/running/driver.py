@@ -186,7 +186,7 @@ class _NoReports(tune.ProgressReporter):
 
 
 class _Stop(tune.Stopper):
-    """Ends all of Tune's trials once the run is stopping, and before that those that need hold no place any longer."""
+    """Ends all of Tune's trials once the run is stopping; before that, those that no longer have to occupy a place."""
 
     def __init__(self, run_id: str):
         self._run_id = run_id
@@ -242,8 +242,8 @@ class Worker(tune.Trainable):
     def _leave_reclaimed(self, finished: Iterable[dict[str, Any]] = ()) -> None:
         """Leave the unit to another worker if this machine or this process is about to be gone.
 
-        Of a machine that is about to be gone, Ray is told to start nothing more there. `finished` are summaries of
-        trials that the driver has not been told of.
+        Ray is told to start nothing more on a machine that is about to be gone. `finished` are summaries of trials
+        whose results were not reported to the driver yet.
         """
         notice = reclaim_notice() if self._request["on_cluster"] else None
         why = notice or ("the worker was asked to end (SIGTERM)" if self._asked_to_end else None)

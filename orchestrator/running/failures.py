@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from orch.running.quarantine import Place
 
 MOST_OUT_OF_MEMORY = 3
-"""A trial killed for memory more often than this needs more memory than other trials leave it."""
+"""A trial that is killed for memory more often than this is given up: other trials leave it too little memory."""
 MOST_LOST = 5
-"""A trial whose worker is lost more often than this is itself the cause, for example by a crash in native code."""
+"""A trial whose worker is lost more often than this is given up: it is the cause, as by a crash in native code."""
 MOST_FAILED = 5
 """A trial that has failed this often is given up, even if each failure was different."""
 MOST_PLACES = 3
-"""A trial that has failed alike in so many places is given up, where there are as many."""
+"""A trial that has failed with the same error in this many places is given up, or in all places if there are fewer."""
 MOST_BLAMELESS = 100
 """A trial is given up after this many lost machines: the cloud does not reclaim machines that often."""
 SAME_IN_A_ROW = 20

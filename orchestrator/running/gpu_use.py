@@ -1,4 +1,4 @@
-"""How much of a GPU trials use: its memory as torch counts it, and the time it was busy, which `nvidia-smi` tells.
+"""The use of a GPU by trials: its memory as torch counts it, and the share of the time in which it was busy.
 
 What was not measured is None: on a CPU, without `nvidia-smi`, and for a unit shorter than the time between samples.
 """

@@ -20,7 +20,7 @@ from orch.running.ray_compat import considerate_start, shut_down
 from orch.store import scrub
 
 _TRIES = ("r", "s")
-"""Folders of the tries to start Ray, which gives up after 30 seconds, however busy the machine is."""
+"""A folder for each attempt to start Ray, which gives up after 30 seconds, however busy the machine is."""
 WATCH_SECONDS = 0.5
 MOST_PER_CORE = 8
 """Trials at once for each core of a machine, which simulated GPUs may need. Ray starts a process for each of them at

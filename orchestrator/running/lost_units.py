@@ -1,7 +1,8 @@
 """Units whose worker was lost before it could say how its attempts ended. Imports no Ray.
 
-Its last results may be in the store without the driver knowing. To look for them takes the longer the more results
-there are, and the driver has other workers to serve meanwhile, so that a thread does it.
+Its last results may be in the store without the driver knowing. The more results there are, the longer the search for
+them takes, so it runs in a thread and the driver can serve other workers. What is retried, and how often, is decided in
+`failures`.
 """
 
 import threading

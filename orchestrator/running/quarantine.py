@@ -1,7 +1,7 @@
-"""Sick machines: places where attempts fail alike while others train. Imports no Ray.
+"""The quarantine of faulty machines and GPUs: attempts there fail alike while others train. Imports no Ray.
 
-A place is a GPU of a machine, or a machine. Ray cannot be told to keep off one GPU, and a machine that is free is given
-the next unit, so a worker that starts on a place in quarantine takes no unit and stays there until the run ends.
+A place is a GPU of a machine, or a machine. Ray cannot be told to avoid one GPU, and it gives the next unit to a
+machine that is free, so a worker on a place in quarantine takes no unit and occupies the place until the run ends.
 """
 
 from collections import Counter

@@ -20,7 +20,7 @@ SERVER = "http://169.254.169.254"
 POLL_SECONDS = 2.0
 ANSWER_SECONDS = 2.0
 MOST_SILENT = 5
-"""A server that has never answered is asked this often: a container may not reach it."""
+"""Requests to a metadata server that has never answered, before it is given up: a container may not reach it."""
 TOKEN_SECONDS = 6 * 3600
 FIRMWARE = Path("/sys/class/dmi/id/sys_vendor")
 

@@ -16,7 +16,7 @@ PublishedPoint = tuple[int, float | None, float | None]
 
 @dataclass(frozen=True, slots=True)
 class RunningTrial:
-    """How far a trial in training is."""
+    """The progress of a trial in training."""
 
     trial_id: str
     step: int

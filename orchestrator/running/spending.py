@@ -1,4 +1,4 @@
-"""What runs cost: the price of the machines that are alive, counted by each driver and kept in the store.
+"""The cost of runs: the price of the machines that are alive, added up by each driver and kept in the store.
 
 The record of a driver outlives it, so `orch status` adds up all of them. A price that is not known is None, never 0.
 """

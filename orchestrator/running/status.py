@@ -67,7 +67,7 @@ class DistinctTrials:
     """Trials that a sweep asks for, unless it is outdated, and that are neither finished, failed nor running."""
     failed: int = 0
     lost: int = 0
-    """Those of `failed` that were only lost with their driver."""
+    """Trials counted in `failed` that were only lost with their driver."""
 
 
 @dataclass(frozen=True)

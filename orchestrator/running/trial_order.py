@@ -34,11 +34,11 @@ class TrialOrder:
         self._taken.update(trial_ids)
 
     def result_arrived(self) -> None:
-        """Note that the decider may judge otherwise from now on."""
+        """Note that there are new results, so that `arrange` asks the decider again."""
         self._has_news = True
 
     def attempted(self, todo: Iterable[str]) -> set[str]:
-        """Return those of the trials that this run need not try again."""
+        """Return the ids of the trials that this run has dealt with and need not start again."""
         return set(self._taken if self._decider else todo)
 
     def units(self, todo: Mapping[str, PlannedTrial]) -> list[Unit]:

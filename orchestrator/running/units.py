@@ -95,7 +95,7 @@ class Listener(Protocol):
         ...
 
     def tick(self, running: Sequence[Unit], num_waiting: int) -> None:
-        """Handle the passing of time. It is called several times a second."""
+        """Do what is due from time to time, such as showing the progress. It is called several times a second."""
         ...
 
     def arrange(self, queue: deque[Unit]) -> None:

@@ -66,7 +66,7 @@ class UnitRequest(TypedDict):
 
 
 class UnitState(NamedTuple):
-    """How far an attempt at a unit is."""
+    """The progress of an attempt at a unit."""
 
     done: bool
     step: int
@@ -269,7 +269,7 @@ class UnitRun:
 
     @property
     def running_trials(self) -> list[RunningTrial]:
-        """How far the trials in training are."""
+        """The progress of the trials in training."""
         found = []
         for place, member in enumerate(self._training.members):
             trial, last = member.trial, member.curve[-1] if member.curve else None
@@ -356,7 +356,7 @@ class UnitRun:
             self._log.event("checkpoint written", step=written.step, **times)
 
     def _rest_writer(self) -> None:
-        """Write no more of a checkpoint. If it has failed, that is only logged: another one or an error follows."""
+        """Stop writing a checkpoint. If it has failed, that is only logged: another one or an error follows."""
         self._writer.cancel()
         try:
             self._collect_checkpoint()

@@ -69,7 +69,7 @@ class Turned:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """All that follows from the finished and failed trials."""
+    """The part of the page that is computed from finished and failed trials."""
 
     finished: Mapping[str, Row]
     grids: tuple[TileGrid, ...] = ()

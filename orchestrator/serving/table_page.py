@@ -40,7 +40,7 @@ NEWEST_FIRST: Mapping[str, str] = {"trials": "finished_at", "attempts": "at"}
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What a reader asked to see of a table."""
+    """The rows and columns of a table that a reader asked to see."""
 
     filter: str = ""
     """A text that a row must contain in one of its columns; several words must all be found."""

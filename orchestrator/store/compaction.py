@@ -80,7 +80,7 @@ def compact(
 
 
 def _delete_leftovers(reader: TableReader, present: dict[str, Part]) -> int:
-    """Delete the parts of which another has all rows, and take them out of `present`."""
+    """Delete the parts whose rows are all in another part, and take them out of `present`."""
     leftovers: dict[str, Part] = {}
     for part in present.values():
         if part.level:

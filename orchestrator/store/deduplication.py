@@ -40,7 +40,7 @@ def unique(table: str, data: pa.Table) -> pa.Table:
 
 
 def each_row_once(table: str, data: pa.Table) -> pa.Table:
-    """Return `data` without duplicates of earlier rows, like `unique`, and in any order: most often as it is."""
+    """Return `data` without duplicates, like `unique` but in any order: unchanged if there are none, as most often."""
     return data if _all_differ(data, KEYS[table]) else unique(table, data)
 
 
@@ -70,7 +70,7 @@ def _in_order_of_attempts(trials: pa.Table) -> np.ndarray:
 
 
 def each_once(trials: pa.Table, withdrawn: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Part results into those to keep, and later results of trials that have another one.
+    """Split results into those to keep, and later results of trials that have an earlier one.
 
     Withdrawn results are kept, and of the others the first of each trial: what plain readers of Parquet should see.
     """

@@ -24,7 +24,7 @@ _KEYS = ("driver_id", "host", "pid", "started_at", "sweeps", "beat")
 
 
 class Life(StrEnum):
-    """What is known of a driver."""
+    """The answer to whether a driver is alive, as far as it is known."""
 
     ALIVE = "alive"
     DEAD = "dead"
@@ -52,13 +52,13 @@ class DriverRecord:
     process_start: str | None = None
     """The kernel's start time of its process, because process ids are reused, most often after a restart."""
     counts: Mapping[str, Any] = field(default_factory=dict)
-    """What it says about its run: counts, the time left, and how far its running trials are."""
+    """What it publishes about its run: counts, the time left, and the progress of its running trials."""
     pulse: str = ""
     """A text that differs from heartbeat to heartbeat, whatever the driver's clock does."""
 
     @property
     def alive(self) -> bool:
-        """Whether it seems alive at a glance, for commands that only show it. `DriverWatch` knows better."""
+        """Whether it seems alive after one look at its file. `DriverWatch` looks repeatedly and compares no clocks."""
         if self.here:
             return self.runs_here
         return abs(time.time() - self.beat) <= DEAD_AFTER_SECONDS
@@ -142,7 +142,7 @@ def _number(values: Mapping[str, Any]) -> float | None:
 
 
 def live_drivers(store: Store) -> list[DriverRecord]:
-    """Return the drivers that seem alive at a glance."""
+    """Return the drivers that seem alive after a single look at their files: see `DriverRecord.alive`."""
     return [driver for driver in read_drivers(store) if driver.alive]
 
 

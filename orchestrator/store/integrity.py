@@ -18,7 +18,7 @@ _BLOCK_BYTES = 1 << 20
 
 
 class Condition(enum.StrEnum):
-    """What is known of a file once all of it was read."""
+    """The condition of a file, known after all of it was read."""
 
     CHECKED = "under a checksum"
     UNCHECKED = "not under a checksum"

@@ -25,7 +25,7 @@ COMPARED = ("stop_reason", "steps_trained", "validation_loss", "validation_accur
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """What a store has that another lacks."""
+    """The results of one store that another store lacks."""
 
     source: Store
     trials: pa.Table

@@ -1,4 +1,4 @@
-"""What a part may unpack to, and the columns and values that it may have. A part beyond that counts as damaged.
+"""Limits of a part: its size once unpacked, its columns and its values. A part beyond them counts as damaged.
 
 A Parquet file of 11 kB can stand for 24 GB: a text in a dictionary, and a number that names it a million times. The
 metadata tells how much there is to unpack, except for such texts, which are then counted before they are unpacked.

@@ -1,4 +1,4 @@
-"""What was measured of a finished trial. A score that was not measured is None and never a number."""
+"""The measured scores of a finished trial, read from its row. A score that was not measured is None, never a number."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""The result of a trial."""
+"""The result of a trial, as training returns it, and the longest length it holds at: `horizon_90`, `horizon_99`."""
 
 import enum
 from collections.abc import Mapping
@@ -78,7 +78,7 @@ class Result:
 
     @property
     def horizons(self) -> dict[str, int | None]:
-        """The `horizon` for each of `HORIZONS`, by the name of its column."""
+        """The `horizon` for each of `HORIZONS`, by the name of its column: `horizon_90` and `horizon_99`."""
         return {f"horizon_{percent}": horizon(self.test_accuracy, percent / 100) for percent in HORIZONS}
 
     def summary(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Where samples have labels: at their end, at every input, or at some. No torch."""
+"""The positions at which samples have labels: at their end, at every input, or at some. No torch."""
 
 FINAL, EVERY, SPARSE = "final", "every", "sparse:"
 

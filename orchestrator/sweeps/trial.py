@@ -160,7 +160,7 @@ class Trial(_Remembered):
 
     @property
     def common(self) -> "_Common":
-        """What this trial has in common with all others of its cell."""
+        """The settings that all trials of its cell have in common."""
         try:
             return self._common
         except AttributeError:

@@ -25,7 +25,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """All it takes to continue one trial elsewhere. Its data follow from the seed and the step."""
+    """The state from which one trial can continue elsewhere. Its data follow from the seed and the step."""
 
     trial: Trial
     step: int

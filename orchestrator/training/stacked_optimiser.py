@@ -1,4 +1,4 @@
-"""What all optimisers of stacked parameters share: each trial has its own learning rate, amounts and states.
+"""The base of all optimisers of stacked parameters: each trial has its own learning rate, amounts and states.
 
 A fused kernel is called once for all trials with the same rate and amounts. It takes each trial's tensors one by one,
 so that the arithmetic is the same for a trial alone and in a stack.

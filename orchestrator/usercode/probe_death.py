@@ -1,4 +1,4 @@
-"""How a process that tried a user's code died, in one sentence with the user's file and line. No torch."""
+"""The sentence about a process that died while it tried a user's code, with the user's file and line. No torch."""
 
 import re
 import signal

@@ -1,4 +1,4 @@
-"""What algebra says about a task, and what theory then says about families of models. No torch.
+"""The algebra of a task, and what theory predicts from it for families of models. No torch.
 
 >>> from orch.tasks import REGISTRY
 >>> parity = analyse(REGISTRY["parity_check"]())

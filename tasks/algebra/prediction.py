@@ -1,4 +1,4 @@
-"""What theory says about a family of models on a task, given the task's algebra: can, cannot, or it depends.
+"""The prediction of theory for a family of models on a task, from the task's algebra: can, cannot, or it depends.
 
 "Can" means that there is one set of weights that is right at every length, in arithmetic of finite precision; it does
 not mean that training finds it. Inputs act on the model's state as the family says, once per symbol; layers are
@@ -74,7 +74,7 @@ _ABOUT = {
 
 
 class Transitions(NamedTuple):
-    """What a model's inputs can do to its state: the arguments of `predict` after the task's algebra."""
+    """The ways in which a model's inputs can change its state: the arguments of `predict` after the task's algebra."""
 
     family: Family
     layers: int | None = 1

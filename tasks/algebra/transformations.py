@@ -63,7 +63,7 @@ class Generated:
         self.limit = min(limit, MOST_ENTRIES // max(1, num_states))
         self.elements = {identity}
         self.generators: list[Transformation] = []
-        """Those that are not products of the ones before them."""
+        """The generators that are not products of the ones before them."""
         self.complete = True
         """False if enumeration stopped at the limit."""
         for generator in generators:

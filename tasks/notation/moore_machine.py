@@ -19,7 +19,7 @@ class MooreMachine:
     """A machine whose states and symbols are numbered. It begins in state 0."""
 
     next_state: tuple[tuple[int, ...], ...]
-    """`next_state[state][symbol]`."""
+    """The state after a symbol: `next_state[state][symbol]`."""
     output: tuple[int, ...]
     """Class of each state."""
 

@@ -79,13 +79,13 @@ def cluster(folder: Path) -> Iterator[Cluster]:
                 shutil.copytree(place.root, folder / "runs")
 
 
-def disturb(round: Round, hurt: Callable[[Cluster, str], None]) -> None:
+def disturb(round: Round, inject: Callable[[Cluster, str], None]) -> None:
     """Run a sweep, and do something to one of its workers once trials have been started. The other does the rest."""
     place = round.place
     assert isinstance(place, Cluster)
     driver = place.start(round)
     round.wait_for(lambda: driver.poll() is not None or any(path.startswith("attempts/") for path in place.files()))
     round.pause(5.0)
-    hurt(place, round.random.choice(place.hosts.workers))
+    inject(place, round.random.choice(place.hosts.workers))
     code = place.wait(round, driver)
-    assert code == 0, f"the sweep on hosts, of which one was hurt, ended with {code}"
+    assert code == 0, f"the sweep on hosts, of which one was disturbed, ended with {code}"

@@ -25,7 +25,7 @@ def zeros(data: bytes, random: Random) -> bytes:
     return data[:place] + bytes(len(data) - place)
 
 
-def hurt(round: Round, how: Damage, *, folders: tuple[str, ...] = ()) -> None:
+def damage_file(round: Round, how: Damage, *, folders: tuple[str, ...] = ()) -> None:
     """Damage a file of the round's store, of any folder alike, or of one of `folders`."""
     found = [path for path in round.place.files() if not path.rsplit("/", 1)[-1].startswith(".")]
     known = {path.split("/")[0] for path in found} - {"damaged"}
@@ -54,13 +54,13 @@ def remove(data: bytes, random: Random) -> None:
     return None
 
 
-def hurt_often(round: Round, how: Damage) -> None:
+def damage_repeatedly(round: Round, how: Damage) -> None:
     """Damage files between runs that are killed, and while one runs."""
     for _ in range(4):
         process = round.plain(crash_at=f"any:{round.random.randint(30, 300)}")
         if round.random.random() < 0.5:
             round.pause(1.5)
-            hurt(round, how)
+            damage_file(round, how)
         round.wait(process)
         for _ in range(round.random.randint(1, 2)):
-            hurt(round, how)
+            damage_file(round, how)

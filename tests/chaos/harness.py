@@ -25,7 +25,7 @@ RESULT_CODES = (0, 2)
 
 @dataclass
 class Round:
-    """One round. A fault starts processes and hurts them, the store or the network."""
+    """One round. A fault starts processes and disturbs them, the store or the network."""
 
     seed: int
     fault: str
@@ -40,7 +40,7 @@ class Round:
     may_lack: dict[str, set[str]] = field(default_factory=lambda: {"trials": set(), "curves": set()})
     """Attempts whose rows of a table were in a damaged file."""
     events: list[str] = field(default_factory=list)
-    """What was done, for whoever looks into a failed round."""
+    """A log of what was done, for the analysis of a failed round."""
     own_models: set[str] = field(default_factory=set)
     """Models of a user whose trials may be there in addition to those that were planned."""
     uses_ray: bool = False

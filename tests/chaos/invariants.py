@@ -1,4 +1,4 @@
-"""What must hold after every round, and the check that it does. Each check returns what it found wrong."""
+"""The invariants that are checked after every round. Each check yields a sentence for each violation."""
 
 import functools
 import io

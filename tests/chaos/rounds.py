@@ -1,4 +1,4 @@
-"""Which rounds are run: every seed stands for one, and ten in a row cover real runs and plain ones."""
+"""The rounds of a series: a seed determines the fault and the place of one; ten in a row cover real and plain runs."""
 
 import contextlib
 import math

@@ -11,7 +11,7 @@ from tests.chaos.harness import Round
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """A fault: what it does to a round, and where it can be let loose."""
+    """A fault: what it does to a round, and where it can be injected."""
 
     name: str
     about: str
@@ -26,7 +26,7 @@ class Fault:
 
     @functools.cached_property
     def missing(self) -> str | None:
-        """Why it cannot be let loose here; None if it can. Asked once: a seed means the same all through a run."""
+        """Why it cannot be injected here; None if it can. Asked once: a seed means the same all through a run."""
         return self.needs()
 
 

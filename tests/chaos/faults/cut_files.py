@@ -7,4 +7,4 @@ ON = ("disk", "s3")
 
 
 def run(round: Round) -> None:
-    damage.hurt_often(round, damage.cut)
+    damage.damage_repeatedly(round, damage.cut)

@@ -12,7 +12,7 @@ NEEDS = hosts.missing
 
 
 def run(round: Round) -> None:
-    def hurt(place: Cluster, name: str) -> None:
+    def inject(place: Cluster, name: str) -> None:
         deaf = round.random.random() < 0.5
         if deaf:
             place.hosts.drop(name, 1.0, sender=place.hosts.head)
@@ -27,4 +27,4 @@ def run(round: Round) -> None:
                 place.hosts.set_plugged(name, True)
             round.note(f"{name} is back")
 
-    disturb(round, hurt)
+    disturb(round, inject)

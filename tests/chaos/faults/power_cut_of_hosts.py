@@ -12,7 +12,7 @@ NEEDS = hosts.missing
 
 
 def run(round: Round) -> None:
-    def hurt(place: Cluster, name: str) -> None:
+    def inject(place: Cluster, name: str) -> None:
         place.hosts.kill(name)
         round.note(f"{name} is gone")
         time.sleep(round.random.uniform(0.0, 10.0))
@@ -21,4 +21,4 @@ def run(round: Round) -> None:
             place.join(name)
             round.note(f"{name} is back")
 
-    disturb(round, hurt)
+    disturb(round, inject)

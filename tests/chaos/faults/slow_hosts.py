@@ -12,7 +12,7 @@ NEEDS = hosts.missing
 
 
 def run(round: Round) -> None:
-    def hurt(place: Cluster, name: str) -> None:
+    def inject(place: Cluster, name: str) -> None:
         kilobits, lost = round.random.choice((100, 300, 1000)), round.random.uniform(0.0, 0.3)
         place.hosts.slow_down(name, kilobits)
         place.hosts.drop(name, lost)
@@ -23,4 +23,4 @@ def run(round: Round) -> None:
             place.hosts.drop_nothing(name)
             round.note(f"{name} is back to normal")
 
-    disturb(round, hurt)
+    disturb(round, inject)

@@ -7,4 +7,4 @@ ON = ("disk", "s3")
 
 
 def run(round: Round) -> None:
-    damage.hurt_often(round, damage.zeros)
+    damage.damage_repeatedly(round, damage.zeros)
