@@ -36,7 +36,7 @@ from orch.store import Store
 from orch.store.deduplication import numbers
 from orch.store.matching import known_settings, matching_trials
 from orch.sweeps.catalogue import BUILT_IN, Catalogue
-from orch.sweeps.measured import length_of
+from orch.sweeps.measured import HORIZON_METRICS, length_of
 from orch.sweeps.scales import LAPTOP
 from orch.sweeps.trial import TRAINER_REVISION, Trial
 from orch.sweeps.where import parse_where
@@ -46,7 +46,7 @@ MOST_NAMED = 3
 """Number of mixed settings that a remark names."""
 BY = ("model", "variant", "task", "modulus")
 """Settings that results are grouped by, if no others are asked for."""
-SCORES = dict(METRICS) | {name: name for name in ("steps_trained", "seconds")}
+SCORES = dict(METRICS) | {name: name for name in (*HORIZON_METRICS, "steps_trained", "seconds")}
 """Column of each metric that can be summarised, besides the accuracy at any tested length."""
 
 

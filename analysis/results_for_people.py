@@ -12,7 +12,7 @@ from orch.analysis.spread import Spread
 from orch.analysis.statistics import BEST_OF, Share
 from orch.analysis.tables.entries import decimals
 from orch.core.counted import counted
-from orch.sweeps.measured import length_of
+from orch.sweeps.measured import HORIZON_METRICS, length_of
 
 _WHOLE = ("steps_trained", "seconds")
 """Metrics that are shown as whole numbers from 10 on."""
@@ -87,6 +87,8 @@ def _words(metric: str) -> str:
     scale = " (0 is chance, 1 is perfect)"
     if length is not None:
         return f"Accuracy at {length} inputs{scale}"
+    if metric in HORIZON_METRICS:
+        return f"Longest tested number of inputs up to which the accuracy is at least {HORIZON_METRICS[metric]:.2f}"
     return {
         OOD: f"Accuracy at the length of the test{scale}",
         VALIDATION: f"Accuracy on the validation set{scale}",
@@ -98,7 +100,8 @@ def _words(metric: str) -> str:
 def _number(value: float | None, metric: str) -> str | None:
     if value is None:
         return None
-    return f"{value:,.0f}" if metric in _WHOLE and value >= 10 else decimals(value)
+    whole = metric in HORIZON_METRICS or (metric in _WHOLE and value >= 10)
+    return f"{value:,.0f}" if whole else decimals(value)
 
 
 def _heading(spread: Spread) -> str:

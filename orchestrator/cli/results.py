@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     show_default=True,
     metavar="METRIC",
     help="What to summarise: ood (accuracy at the test length), validation, accuracy_N (at N inputs, for any tested N),"
-    " where 0 is chance and 1 is perfect; steps_trained or seconds.",
+    " where 0 is chance and 1 is perfect; horizon_90 or horizon_99 (the longest tested number of inputs up to which the"
+    " accuracy is at least 0.90 or 0.99); steps_trained or seconds.",
 )
 @click.option(
     "--spread",

@@ -5,13 +5,15 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from orch.sweeps.result import StopReason
+from orch.sweeps.result import HORIZONS, StopReason, horizon
 
 Row = Mapping[str, Any]
 """A finished trial, with at least the columns that are asked for."""
 
 _AT_LENGTH = re.compile(r"accuracy_([1-9]\d*)")
 _ACCURACIES = ("validation_accuracy", "ood_accuracy")
+HORIZON_METRICS = {f"horizon_{percent}": percent / 100 for percent in HORIZONS}
+"""Level of accuracy of each metric that is a `horizon`."""
 
 
 def length_of(metric: str) -> int | None:
@@ -23,8 +25,12 @@ def length_of(metric: str) -> int | None:
 def measured(row: Row, metric: str) -> float | None:
     """Return a metric of a trial: a column, or `accuracy_` and a number of inputs. None if it was not measured.
 
-    An accuracy that a diverged trial should have but lacks is chance, which is 0: the model answers nothing.
+    An accuracy that a diverged trial should have but lacks is chance, which is 0: the model answers nothing. A horizon
+    is 0 in a trial that was tested and does not hold even at the shortest length.
     """
+    if metric in HORIZON_METRICS:
+        accuracies = accuracies_by_length(row)
+        return float(horizon(accuracies, HORIZON_METRICS[metric]) or 0) if accuracies else None
     if (length := length_of(metric)) is not None:
         return accuracies_by_length(row).get(length)
     value = _finite(row[metric])

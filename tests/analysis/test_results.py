@@ -87,6 +87,16 @@ def test_every_metric_has_its_best_and_its_mean(store, metric, value):
     assert (row["best"], row["mean"]) == (value, pytest.approx(value))
 
 
+@pytest.mark.parametrize(("metric", "value"), [("horizon_90", 200), ("horizon_99", 0)])
+def test_a_horizon_is_the_longest_length_that_holds_and_0_where_none_does(store, metric, value):
+    for trial in trials():
+        finish(store, trial, ood=0.5, at_100=0.95)
+    [row] = rows(store, metric=metric)
+    assert (row["best"], row["mean"], row["measured"]) == (value, value, 4)
+    shown = orch("results", "--metric", metric, "--format", "latex", "--store", store.location).stdout
+    assert f"up to which the accuracy is at least 0.{metric[-2:]}" in shown
+
+
 def test_a_length_that_a_cell_was_not_tested_at_is_missing_and_never_zero(store):
     for trial in trials():
         finish(store, trial)
