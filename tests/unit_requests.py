@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from orch.running.worker import DEFAULT_TRAINING, UnitRequest
+from orch.running.options import DEFAULT_TRAINING
+from orch.running.worker_messages import UnitRequest
 from orch.store import Store
 from orch.sweeps.trial import Trial
 

@@ -40,7 +40,8 @@ from orch.running.ray_compat import (
 from orch.running.reclaim import reclaim_notice
 from orch.running.run_state import RunState
 from orch.running.store_address import handed_out, location_at
-from orch.running.worker import UnitRequest, UnitRun, read_driver
+from orch.running.worker import UnitRun, read_driver
+from orch.running.worker_messages import UnitRequest
 from orch.store import Outcome
 
 REPORT_SECONDS = 2.0

@@ -23,7 +23,8 @@ import torch
 
 from orch.running.failures import TrialError, describe
 from orch.running.forked_unit import LOAD
-from orch.running.worker import UnitRequest, UnitRun
+from orch.running.worker import UnitRun
+from orch.running.worker_messages import UnitRequest
 from orch.tasks.sampling import derive_seed
 from orch.training.train import use_full_precision
 from orch.usercode import UserCode

@@ -20,7 +20,8 @@ from typing import Any
 
 from orch.running.driver_log import worker_log
 from orch.running.failures import Failure, TrialError
-from orch.running.worker import UnitRequest, UnitRun, UnitState
+from orch.running.worker import UnitRun
+from orch.running.worker_messages import UnitRequest, UnitState
 from orch.store import Outcome, Store
 from orch.sweeps.result import CurvePoint
 

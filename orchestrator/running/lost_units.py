@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from orch.core.errors import OrchError
 from orch.running.failures import Failure
 from orch.running.units import Unit
-from orch.running.worker import SUMMARY
+from orch.running.worker_messages import SUMMARY
 from orch.store import Store
 from orch.store.attempts import Attempt
 

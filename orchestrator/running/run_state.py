@@ -22,7 +22,7 @@ from orch.running.ray_compat import failure_of, raised_error
 from orch.running.running_trial import RunningTrial
 from orch.running.store_address import address_of
 from orch.running.units import Listener, Turn, Unit
-from orch.running.worker import UnitRequest
+from orch.running.worker_messages import UnitRequest
 from orch.store import Outcome, Store
 from orch.store.attempts import make_attempt_id
 from orch.usercode import codes_defining

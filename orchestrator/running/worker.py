@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any
 
 from orch.core.errors import OrchError
 from orch.running import provenance
@@ -22,6 +22,7 @@ from orch.running.failures import ChangedState, Failure, TrialError, describe
 from orch.running.gpu_use import GpuUse
 from orch.running.options import DEFAULT_TRAINING
 from orch.running.running_trial import RunningTrial, published_curve
+from orch.running.worker_messages import SUMMARY, UnitRequest, UnitState
 from orch.store import Outcome, Store, curve_rows, trial_row
 from orch.store.attempts import Attempt
 from orch.sweeps.result import CurvePoint, StopReason
@@ -38,40 +39,6 @@ CHECKPOINT_COST = 0.05
 
 MOST_CURVES = 16
 """Trials of a pack whose curves are reported while they train; the others report only how far they are."""
-
-SUMMARY = ("trial_id", "attempt_id", "validation_accuracy", "ood_accuracy", "stop_reason", "steps_trained")
-"""The columns of a finished trial's row that a worker reports to the driver."""
-
-
-class UnitRequest(TypedDict):
-    """The message to a worker: one unit and all it takes to train it, as plain values that can be serialised."""
-
-    trials: list[dict[str, Any]]
-    attempts: dict[str, str]
-    """The id of the attempt at each trial, chosen by the driver, which ends the attempts of a lost worker."""
-    store: str
-    driver_id: str
-    on_cluster: bool
-    """Whether a unit leaves a machine that is about to be reclaimed. On a single machine the driver stops the run."""
-    device: str
-    threads: int
-    checkpoint_seconds: float
-    weights_limit: int
-    training: str
-    """`module:function` that opens a training: see `open_training`."""
-    code: list[dict[str, Any]]
-    """The user code that defines models or tasks of the unit: see `UserCode`."""
-    git_commit: str | None
-    git_dirty: bool | None
-
-
-class UnitState(NamedTuple):
-    """The progress of an attempt at a unit."""
-
-    done: bool
-    step: int
-    changes: list[str]
-    """What the unit's user code has changed in the global state of its process, a sentence for each change."""
 
 
 def read_driver(request: UnitRequest) -> dict[str, Any]:

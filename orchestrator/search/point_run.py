@@ -9,7 +9,8 @@ from typing import Any
 from orch.running.driver_log import worker_log
 from orch.running.failures import TrialError
 from orch.running.forked_unit import ForkedUnit, open_unit
-from orch.running.worker import UnitRequest, UnitRun
+from orch.running.worker import UnitRun
+from orch.running.worker_messages import UnitRequest
 from orch.search.objective import Objective
 from orch.search.validations import Curve, combined
 from orch.store import Outcome, Store

@@ -27,7 +27,8 @@ from orch.planning.packs import make_packs
 from orch.running.failures import TrialError
 from orch.running.lease import Lease
 from orch.running.units import Unit
-from orch.running.worker import UnitRequest, UnitRun
+from orch.running.worker import UnitRun
+from orch.running.worker_messages import UnitRequest
 from orch.store import Store
 from orch.store.attempts import make_attempt_id
 from tests.chaos.planned import planned, write_expected

@@ -15,7 +15,9 @@ from orch.core.errors import StoreUnreachable
 from orch.running import worker
 from orch.running.checkpoint_writer import CheckpointWriter
 from orch.running.failures import TrialError
-from orch.running.worker import DEFAULT_TRAINING, UnitRequest, UnitRun
+from orch.running.options import DEFAULT_TRAINING
+from orch.running.worker import UnitRun
+from orch.running.worker_messages import UnitRequest
 from orch.store import Outcome, Store
 from orch.training.checkpoints import parse_snapshot
 from orch.training.train import Training, train

@@ -21,7 +21,8 @@ from orch.running.requests import Request
 from orch.running.run_state import RunState
 from orch.running.session import warnings_about
 from orch.running.units import Unit
-from orch.running.worker import UnitRequest, UnitRun
+from orch.running.worker import UnitRun
+from orch.running.worker_messages import UnitRequest
 from orch.search.point_run import PointRun
 from orch.store import Outcome, Store
 from orch.training.train import train

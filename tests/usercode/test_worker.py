@@ -8,7 +8,8 @@ import torch
 from orch import models
 from orch.running.failures import TrialError
 from orch.running.requests import Request, find_trial, record, recorded_requests
-from orch.running.worker import UnitRequest, UnitRun
+from orch.running.worker import UnitRun
+from orch.running.worker_messages import UnitRequest
 from orch.store import Store
 from orch.training.checkpoints import load_model
 from orch.usercode import UserCode, codes_defining, make_catalogue
