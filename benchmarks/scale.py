@@ -4,7 +4,8 @@
 - status, query: the commands, start of the process included, on a compacted store where all these trials are finished;
 - failure: the longest that a lost worker keeps the driver's event loop, which serves all other workers, on that store;
 - scheduling: trials that do nothing, in packs of nine, on Ray nodes whose GPUs are declared to Ray only, all on this
-  machine. No worker imports torch: the driver, Ray and the writes to the store are measured.
+  machine. No worker imports torch: the driver, Ray and the writes to the store are measured, once all workers have
+  started and the first quarter of the trials is done. Starting 64 processes takes a small machine a minute or more.
 
 Each time is that of the wall clock, with the processor's time of the process that is measured in parentheses: other
 programs on the machine disturb it less. Usage:
@@ -201,6 +202,20 @@ def failure(store: Store) -> str:
     return f"{1e3 * wall:.1f} ms ({1e3 * cpu:.1f})"
 
 
+class Together(driver.Worker):
+    """A worker that begins once all workers have started, so that no trial is measured while others start."""
+
+    folder = ""
+    """A folder in which each worker makes a file."""
+    num_workers = 0
+
+    def setup(self, config):
+        super().setup(config)
+        Path(self.folder, str(os.getpid())).touch()
+        while len(os.listdir(self.folder)) < self.num_workers:
+            time.sleep(0.5)
+
+
 def scheduling(sizes: Sequence[int]) -> None:
     """Print what it takes to schedule trials that do nothing."""
     os.environ["OMP_NUM_THREADS"] = "1"
@@ -221,16 +236,23 @@ def schedule(num_trials: int, machines) -> str:
     base = make_trial("modular_addition", "rnn", width=16)
     trials = [replace(base, init_seed=seed) for seed in range(num_trials)]
     units = [Unit(trials[start : start + PER_PACK]) for start in range(0, num_trials, PER_PACK)]
-    with tempfile.TemporaryDirectory() as folder, Lease(Store.open(folder), "scale") as lease:
+    num_workers = min(machines.slots, len(units))
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        tempfile.TemporaryDirectory() as started,
+        Lease(Store.open(folder), "scale") as lease,
+    ):
         store, clock, before = Store.open(folder), Clock(), memory_mb()
+        worker = type("TogetherHere", (Together,), {"folder": started, "num_workers": num_workers})
         with Watch() as watch, compacting(store, _NoLog()):
-            driver.run(RunState(deque(units), machines, SIMULATED, clock, store, lease.driver_id))
+            driver.run(RunState(deque(units), machines, SIMULATED, clock, store, lease.driver_id), worker)
         after = memory_mb()
         assert len(Store.open(folder).done()) == num_trials
+        assert len(os.listdir(started)) >= num_workers
     return (
-        f"trials in {len(units):,} units: once workers run {1e3 * clock.steady:.1f} ms a trial; the driver's processor"
-        f" {1e3 * watch.cpu / num_trials:.1f} ms a trial; memory {before:.0f} to {after:.0f} MB,"
-        f" {1e3 * (after - before) / num_trials:.1f} kB a trial"
+        f"trials in {len(units):,} units on {num_workers} workers: {1e3 * clock.steady:.1f} ms a trial; the driver's"
+        f" processor {1e3 * watch.cpu / num_trials:.1f} ms a trial; memory {before:.0f} to {after:.0f} MB,"
+        f" {1e3 * (after - before) / num_trials:.1f} kB a trial; {watch.wall:.0f} s with the start of the workers"
     )
 
 

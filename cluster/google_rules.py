@@ -9,6 +9,9 @@ from orch.cluster.prices import num_gpus
 from orch.cluster.problem import Problem, error, warning
 
 CLIENT = "google-api-python-client"
+SCOPE = "https://www.googleapis.com/auth/devstorage.read_write"
+WRITING = ("cloud-platform", "devstorage.full_control", "devstorage.read_write", "storage-full", "storage-rw")
+"""Scopes with which a machine may write to a bucket, by their last part or their short name."""
 
 
 def check_google(launcher: Launcher) -> Iterator[Problem]:
@@ -34,6 +37,13 @@ def check_google(launcher: Launcher) -> Iterator[Problem]:
                 yield error(
                     f"{node.name} may not reach the store {launcher.store}: set serviceAccounts to one that may"
                 )
+            elif not any(scope.rpartition("/")[2] in WRITING for scope in node.scopes):
+                yield error(
+                    f"{node.name} may not write to the store {launcher.store}: give its serviceAccounts the scope"
+                    f" {SCOPE}"
+                )
+    if launcher.region and launcher.zone and not launcher.zone.startswith(f"{launcher.region}-"):
+        yield error(f"the zone {launcher.zone} is not in the region {launcher.region}: make them agree")
     if CLIENT not in launcher.setup:
         yield error(f"the head could start no workers: install {CLIENT} in head_setup_commands")
     kinds = {node.spot for node in launcher.workers}

@@ -15,6 +15,8 @@ from orch.cluster.versions import find_versions
 
 PROVIDER = "kuberay"
 GPU = "nvidia.com/gpu"
+DEFAULT_GRACE = 30
+"""Seconds that Kubernetes gives a pod to end if its manifest does not say."""
 RECLAIM_FILE = "ORCH_RECLAIM_FILE"
 _NEEDED: Mapping[str, tuple[str, ...]] = {
     "RayJob": ("entrypoint", "rayClusterSpec"),
@@ -191,6 +193,9 @@ def _check_pods(pods: _Pods) -> Iterator[Problem]:
         yield error(f"ORCH_STORE is not set on {pods.name}: add it to env, such as s3://bucket/runs")
     elif store and not any(mark in store for mark in ("://", "EDIT-ME")) and not _inside(store, mounted):
         yield error(f"ORCH_STORE={store} is a different folder in every pod: use s3://bucket/runs or a volume")
+    in_bucket = re.match(r"(?:s3|gs)://", store or "")
+    if in_bucket and not (pods.spec.get("serviceAccountName") or any(map(_SECRET.search, pods.environment))):
+        yield error(f"{pods.name} may not reach the store {store}: set serviceAccountName to an account that may")
     for kind in ("requests", "limits"):
         for resource in ("cpu", "memory"):
             amount = pods.amount(kind, resource)
@@ -224,6 +229,13 @@ def _check_workers(pods: _Pods, manifest: Manifest) -> Iterator[Problem]:
     if not file or file not in hook:
         remedy = f"set {RECLAIM_FILE} and let preStop touch that file, as in cluster/kuberay.yaml"
         yield warning(f"a pod of {pods.name} that is evicted loses a minute of training: {remedy}")
+    waits = max(map(float, re.findall(r"\bsleep (\d+)", hook)), default=0.0)
+    grace = pods.spec.get("terminationGracePeriodSeconds", DEFAULT_GRACE)
+    if isinstance(grace, (int, float)) and grace <= waits:
+        yield warning(
+            f"{pods.name} has terminationGracePeriodSeconds {grace:g}, which ends its preStop of {waits:g} s early:"
+            " use a longer one"
+        )
 
 
 def _inside(folder: str, places: Sequence[str]) -> bool:

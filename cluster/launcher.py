@@ -40,6 +40,8 @@ class NodeType:
     """The network of a machine on Google Cloud."""
     on_maintenance: str | None = None
     """What Google Cloud does with a machine when its host is maintained."""
+    scopes: tuple[str, ...] = ()
+    """What Google Cloud lets the machine's service account do from there."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,6 +58,9 @@ class Launcher:
     setup: str = ""
     head: NodeType | None = None
     workers: tuple[NodeType, ...] = ()
+    region: str | None = None
+    zone: str | None = None
+    """The zone of a cloud in which machines are started; None if any will do."""
     head_address: str | None = None
     worker_addresses: tuple[str, ...] = ()
     ssh_private_key: str | None = None
@@ -155,6 +160,8 @@ def from_config(path: Path, config: Mapping[str, Any]) -> Launcher:
         setup=setup,
         head=types.get(str(config.get("head_node_type"))),
         workers=tuple(node for name, node in types.items() if name != config.get("head_node_type")),
+        region=provider.get("region"),
+        zone=provider.get("availability_zone"),
         head_address=provider.get("head_ip"),
         worker_addresses=tuple(_lines(provider.get("worker_ips"))),
         ssh_private_key=auth.get("ssh_private_key"),
@@ -219,6 +226,7 @@ def _google_node_type(name: str, values: Mapping[str, Any], machine: Mapping[str
         key_name=None,
         subnetwork=interface.get("subnetwork"),
         on_maintenance=schedule.get("onHostMaintenance"),
+        scopes=tuple(_lines(account.get("scopes"))),
     )
 
 

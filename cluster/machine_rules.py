@@ -1,5 +1,7 @@
 """Rules for a cluster's machines: they start, they are the intended ones, and they cost no more than intended."""
 
+import difflib
+import importlib.util
 import re
 from collections.abc import Iterator
 
@@ -51,6 +53,15 @@ def _check_workers(launcher: Launcher) -> Iterator[Problem]:
 
 
 def _check_aws(launcher: Launcher) -> Iterator[Problem]:
+    if launcher.region and importlib.util.find_spec("boto3") is not None:
+        import boto3
+
+        aws = boto3.session.Session()
+        known = [name for part in aws.get_available_partitions() for name in aws.get_available_regions("ec2", part)]
+        if launcher.region not in known:
+            close = difflib.get_close_matches(launcher.region, known, n=1)
+            remedy = f"did you mean {close[0]}?" if close else "use one such as us-east-1"
+            yield error(f"there is no AWS region {launcher.region}: {remedy}")
     for node in (launcher.head, *launcher.workers):
         if node is not None:
             yield from _check_instance(node, own_key=bool(launcher.ssh_private_key))

@@ -19,7 +19,6 @@ REMEDIES = {
     "ssh_private_key": "put the key that opens the machines",
     "image": "put the registry that you push the image to; the comment at the top of cluster/Dockerfile builds it",
     "serviceAccountName": "put a service account that lets the pods reach the store",
-    "env": "put a place that every pod can reach, such as s3://bucket/runs",
     "project_id": "put the id of your project on Google Cloud",
     "sourceImage": "put the name of the image; the comment above it has the command that finds it",
     "subnetwork": "put a subnetwork of yours whose firewall lets in ssh from your address, and everything from itself",
@@ -49,7 +48,9 @@ def missing_edits(content: Any) -> Iterator[Problem]:
 
 def _values(name: str, content: Any) -> Iterator[tuple[str, str]]:
     """Yield every text with the name of its setting. Below a name that has a remedy, that name is kept."""
-    if isinstance(content, dict):
+    if isinstance(content, dict) and content.keys() == {"name", "value"}:  # a variable of a container
+        yield from _values(str(content["name"]), content["value"])
+    elif isinstance(content, dict):
         for key, value in content.items():
             yield from _values(name if name in REMEDIES else str(key), value)
     elif isinstance(content, list):

@@ -24,6 +24,7 @@ from orch.cluster.amazon.quotas import shortage
 from orch.cluster.amazon.roles import ensure_role, ensure_spot_role, remove_role
 from orch.cluster.amazon.token import TOKEN, ensure_token
 from orch.cluster.launcher import Launcher, from_config, load_config, read_launcher
+from orch.cluster.placeholders import is_placeholder
 from orch.cluster.rules import check_shipping
 from orch.core.errors import InvalidSettings, OrchError
 
@@ -127,7 +128,10 @@ def destroy_cluster(file: Path, results: bool, say: Callable[[str], None], dry_r
         remove_key_pair(account)
         for kind in KINDS:
             remove_role(account, kind)
-        remove_bucket(account, bucket_of(launcher) or account.names.bucket, results)
+        # An earlier file of this cluster may have had the bucket that init makes if it is given none.
+        for bucket in dict.fromkeys([bucket_of(launcher), account.names.bucket]):
+            if bucket and not is_placeholder(bucket):
+                remove_bucket(account, bucket, results)
     return account.changes
 
 

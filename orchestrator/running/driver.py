@@ -18,6 +18,7 @@ from typing import Any
 
 from ray import tune
 from ray.tune.experiment import Trial as TuneTrial
+from ray.tune.progress_reporter import TrialProgressCallback
 from ray.tune.schedulers import TrialScheduler
 from ray.tune.search.search_algorithm import SearchAlgorithm
 
@@ -30,6 +31,7 @@ from orch.running.ray_compat import (
     controller_for,
     create_tune_trial,
     drain_this_node,
+    forget_ended,
     losses_as_actor_errors,
     machine_of,
     no_ray_on_stdout,
@@ -148,8 +150,11 @@ class _Queue(SearchAlgorithm):
         return self._finished or (state.idle and (state.exhausted or state.stopping))
 
 
-class _Watch(tune.Callback):
-    """Passes Tune's events on to the run."""
+class _Watch(TrialProgressCallback):
+    """Passes Tune's events on to the run.
+
+    It is of a class of which Tune adds one of its own if it is given none. That one would remember every trial.
+    """
 
     def __init__(self, run_id: str):
         self._run_id = run_id
@@ -170,7 +175,14 @@ class _Watch(tune.Callback):
         if trial.trial_id in state.running_units:
             state.reported(trial.trial_id, result)
 
+    def on_trial_complete(self, iteration: int, trials: list[TuneTrial], trial: TuneTrial, **info: Any) -> None:
+        pass
+
+    def on_trial_error(self, iteration: int, trials: list[TuneTrial], trial: TuneTrial, **info: Any) -> None:
+        pass
+
     def on_step_end(self, iteration: int, trials: list[TuneTrial], **info: Any) -> None:
+        forget_ended(trials)
         if time.monotonic() - self._last_tick_at > TICK_SECONDS:
             self._last_tick_at = time.monotonic()
             RUNS[self._run_id].watch()

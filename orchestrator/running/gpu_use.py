@@ -16,6 +16,8 @@ from orch.store import Store
 
 SAMPLE_SECONDS = 5.0
 ANSWER_SECONDS = 10.0
+MOST_SILENT = 3
+"""Questions in a row without an answer after which none is asked any more: on a busy machine one may take too long."""
 MOST_SAMPLES = 20_000
 """About a day of them; a unit that takes longer has the mean of its last day."""
 
@@ -47,15 +49,21 @@ def gpu_memory(store: Store, on_cluster: bool) -> float | None:
 
 
 class _Sampler:
-    """Samples how busy the GPU is, in a thread, as long as `nvidia-smi` answers."""
+    """Samples how busy the GPU is, in a thread, until `nvidia-smi` no longer answers."""
 
     def __init__(self) -> None:
         self._samples: deque[tuple[float, float]] = deque(maxlen=MOST_SAMPLES)
         threading.Thread(target=self._sample, daemon=True, name="orch-gpu-use").start()
 
     def _sample(self) -> None:
-        while (percent := ask_nvidia("utilization.gpu")) is not None:
-            self._samples.append((time.monotonic(), percent / 100))
+        silent = 0
+        while silent < MOST_SILENT:
+            percent = ask_nvidia("utilization.gpu")
+            if percent is None:
+                silent += 1
+            else:
+                silent = 0
+                self._samples.append((time.monotonic(), percent / 100))
             time.sleep(SAMPLE_SECONDS)
 
     def mean_since(self, began: float) -> float | None:

@@ -126,10 +126,33 @@ class KeptActors(_ObjectCache):
             yield from super().flush_cached_objects(force_all)
 
 
+class Forgetful(set[TuneTrial]):
+    """A set that stays empty, in place of those in which Tune keeps trials that have ended."""
+
+    def add(self, element: TuneTrial) -> None:
+        pass
+
+
+ENDED = (TuneTrial.TERMINATED, TuneTrial.ERROR)
+MOST_ENDED = 64
+"""Tune's list of trials has about as many that have ended, at most, as ones that have not, and this many more."""
+
+
+def forget_ended(trials: list[TuneTrial]) -> None:
+    """Take trials that have ended out of Tune's own list of all its trials, once they are most of it.
+
+    Tune 2.60 goes through that list several times for each unit, so that a unit would take the longer the more there
+    were before, and so would the driver's memory grow. The last one stays: Tune would read an empty list from disk.
+    """
+    num_ended = sum(trial.status in ENDED for trial in trials) if len(trials) > MOST_ENDED else 0
+    if num_ended > max(MOST_ENDED, len(trials) - num_ended):
+        trials[:-1] = [trial for trial in trials[:-1] if trial.status not in ENDED]
+
+
 def controller_for(more_to_come: Callable[[], bool]) -> AbstractContextManager[None]:
     """Set what Tune 2.60 has no settings for. Workers are kept while there are more units to come.
 
-    They get `STOP_SECONDS` to stop, and not ten seconds.
+    They get `STOP_SECONDS` to stop, and not ten seconds. Trials that have ended are forgotten: see `forget_ended`.
     """
     original = TuneController.__init__
 
@@ -137,6 +160,7 @@ def controller_for(more_to_come: Callable[[], bool]) -> AbstractContextManager[N
         original(self, *arguments, **named)
         self._actor_force_cleanup_timeout = STOP_SECONDS
         self._actor_cache = KeptActors(more_to_come)
+        self._stopped_trials, self._failed_trials, self._trials_to_cache = Forgetful(), Forgetful(), Forgetful()
 
     return _replaced(TuneController, "__init__", initialise)
 

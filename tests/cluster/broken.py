@@ -235,6 +235,21 @@ BROKEN: dict[str, tuple[Path, list[tuple[str, str]], str]] = {
         [("serviceAccounts:", "labels:")],
         "on_demand may not reach the store gs://orch-results/runs",
     ),
+    "a machine that may only read from Google Cloud's store": (
+        GOOGLE,
+        [("devstorage.read_write", "devstorage.read_only")],
+        "on_demand may not write to the store gs://orch-results/runs",
+    ),
+    "a zone of another region": (
+        GOOGLE,
+        [("availability_zone: us-central1-a", "availability_zone: us-east1-b")],
+        "the zone us-east1-b is not in the region us-central1",
+    ),
+    "a region that is none": (
+        A100,
+        [("region: us-east-1", "region: us-east1")],
+        "there is no AWS region us-east1: did you mean us-east-1?",
+    ),
     "a head without Google's client": (
         GOOGLE,
         [("google-api-python-client google-auth cryptography\n\n", "six\n\n")],

@@ -23,6 +23,17 @@ def test_a_bucket_of_the_users_own_is_used_and_never_removed(tmp_path):
     assert everything()["buckets"] == ["my-results"]
 
 
+@pytest.mark.slow
+def test_a_bucket_that_init_made_before_the_user_named_another_is_removed_too(tmp_path):
+    file = tmp_path / "aws.yaml"
+    done(init(file))
+    client("s3").create_bucket(Bucket="my-results")
+    done(init(file, "--bucket", "my-results"))
+    lines = done(orch("destroy", str(file), "--yes"))
+    assert f"removed bucket s3://{BUCKET}" in lines
+    assert everything()["buckets"] == ["my-results"]
+
+
 def test_destroy_removes_everything_that_was_made_and_nothing_else(tmp_path):
     before = everything()
     done(init(tmp_path / "other.yaml", "--name", "other"))

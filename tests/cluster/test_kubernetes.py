@@ -45,7 +45,7 @@ def test_the_manifest_is_right_once_it_is_edited(tmp_path):
 
 def test_every_edit_not_made_yet_is_named():
     errors = check_launcher(MANIFEST).errors
-    assert [text.split()[0] for text in errors] == ["serviceAccountName", "image", "env"]
+    assert [text.split()[0] for text in errors] == ["serviceAccountName", "image", "ORCH_STORE"]
 
 
 def test_a_cluster_without_a_job_is_checked_the_same_way(tmp_path):
@@ -80,6 +80,10 @@ BROKEN: dict[str, tuple[Sequence[tuple[str, str]], str]] = {
         [("requests: {cpu: \"8\", memory: 64Gi, nvidia.com/gpu: 1}", "requests: {nvidia.com/gpu: 2}")],
         "requests 2 GPUs and is limited to 1",
     ),
+    "no way to the bucket": (
+        [("serviceAccountName: orch", "serviceAcountName: orch")],
+        "the head may not reach the store s3://results/runs: set serviceAccountName",
+    ),
     "no memory": ([("limits: {cpu: \"8\", memory: 64Gi,", "limits: {cpu: \"8\",")], "has no limits of memory"),
     "no first pod": ([("minReplicas: 1 ", "minReplicas: 0 ")], "starts with no pod"),
     "fewer than the least": ([("maxReplicas: 8", "maxReplicas: 0")], "has minReplicas 1 and maxReplicas 0"),
@@ -99,6 +103,25 @@ def test_an_eviction_without_notice_is_a_warning(tmp_path):
     report = checked(tmp_path, ("touch /tmp/orch-reclaimed;", ""))
     assert report.errors == ()
     assert "is evicted loses a minute of training" in report.warnings[0]
+
+
+def test_a_pod_that_is_ended_before_its_trials_are_handed_over_is_a_warning(tmp_path):
+    report = checked(tmp_path, ("terminationGracePeriodSeconds: 60", "terminationGracePeriodSeconds: 20"))
+    assert report.errors == ()
+    assert "terminationGracePeriodSeconds 20, which ends its preStop of 30 s early" in report.warnings[0]
+
+
+def test_keys_from_a_secret_are_a_way_to_the_bucket(tmp_path):
+    config = yaml.safe_load(replace(MANIFEST.read_text(), EDITS))
+    cluster = config["spec"]["rayClusterSpec"]
+    for group in (cluster["headGroupSpec"], *cluster["workerGroupSpecs"]):
+        pod = group["template"]["spec"]
+        del pod["serviceAccountName"]
+        secret = {"valueFrom": {"secretKeyRef": {"name": "keys", "key": "secret"}}}
+        pod["containers"][0]["env"].append({"name": "AWS_SECRET_ACCESS_KEY", **secret})
+    path = tmp_path / "kuberay.yaml"
+    path.write_text(yaml.safe_dump(config))
+    assert check_launcher(path).errors == ()
 
 
 def test_on_names_the_way_that_works(tmp_path):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from orch.running.requests import Request
 from orch.store import Store
 from tests.cluster.hosts import ROOT
 from tests.command_line import orch
@@ -83,3 +84,8 @@ def test_what_slurm_says_is_passed_on(sbatch, tmp_path, monkeypatch):
     sbatch.write_text("#!/bin/sh\necho 'sbatch: error: invalid partition specified: gpu' >&2\nexit 1\n")
     refused = orch("slurm", *SWEEP, "--partition", "gpu", "--store", str(tmp_path / "runs"), expect=2).stderr
     assert "Slurm refused the array (invalid partition specified: gpu)" in refused
+
+
+def test_the_page_shows_as_many_trials_as_there_are():
+    left = sum(planned.left for planned in Request.read(["all"], "paper", ()).plan(None).trials)
+    assert f"{left:,} trials to do on 16 tasks" in (ROOT / "docs" / "slurm.md").read_text()

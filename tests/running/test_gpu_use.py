@@ -58,6 +58,14 @@ def test_what_a_gpu_does_not_tell_is_not_zero(programs, utilisation):
     assert use.columns()["gpu_utilisation"] is None
 
 
+def test_one_question_without_an_answer_does_not_end_the_samples(programs):
+    once = f"[ $(wc -l < {programs / 'log'}) -ne 2 ] || exit 9; echo 50"
+    install(programs, "nvidia-smi", NVIDIA_SMI.format(log=programs / "log", utilisation=once))
+    use = GpuUse("cuda")
+    wait_for(lambda: (programs / "log").exists() and len((programs / "log").read_text().splitlines()) > 3)
+    assert use.columns()["gpu_utilisation"] == 0.5
+
+
 def test_on_a_cpu_nothing_is_asked(programs):
     install(programs, "nvidia-smi", NVIDIA_SMI.format(log=programs / "log", utilisation="echo 50"))
     assert GpuUse("cpu").columns() == {"gpu_utilisation": None, "peak_gpu_memory_mb": None}

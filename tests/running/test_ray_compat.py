@@ -40,6 +40,30 @@ def test_workers_are_kept_while_there_are_more_units():
     assert cache.num_cached_objects == 0
 
 
+def test_tunes_trials_are_forgotten_once_most_of_them_have_ended():
+    """Otherwise a unit takes the longer the more there were before it: see tests/engine/test_many_units.py."""
+    source = inspect.getsource(TuneController)
+    assert "self._callbacks.on_step_end(iteration=self._iteration, trials=self._trials)" in source
+    for name in ("_stopped_trials", "_failed_trials", "_trials_to_cache"):
+        assert f"self.{name}: Set[Trial] = set()" in source
+    trials = [TuneTrial("stub", stub=True, trial_id=str(number)) for number in range(200)]
+    for trial in trials[:190]:
+        trial.set_status(TuneTrial.ERROR if trial.trial_id == "7" else TuneTrial.TERMINATED)
+    listed = list(trials)
+    ray_compat.forget_ended(listed)
+    assert listed == trials[190:]
+    ray_compat.forget_ended(listed)
+    assert listed == trials[190:]
+    for trial in listed:
+        trial.set_status(TuneTrial.TERMINATED)
+    listed = listed * 20
+    ray_compat.forget_ended(listed)
+    assert listed == trials[-1:]
+    kept = ray_compat.Forgetful()
+    kept.add(trials[0])
+    assert not kept
+
+
 def test_a_class_of_workers_is_asked_for_once(monkeypatch):
     asked = []
     assert list(inspect.signature(_Registry.get).parameters) == ["self", "category", "key"]
