@@ -38,6 +38,7 @@ _CLOSED: dict[str, str | bool | int | float | list[str]] = {
     "temp_directory": "",
     "memory_limit": MEMORY,
 }
+_RESERVED_WORDS = "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category IN ('reserved', 'type_function')"
 ALIAS = "_name"
 """A column whose name SQL reserves, such as `group`, can also be asked for with this ending."""
 
@@ -145,7 +146,7 @@ def _with_aliases(table: pa.Table, names: Collection[str]) -> pa.Table:
 def _reserved() -> frozenset[str]:
     """Return the words that SQL wants in quotation marks where they name a column."""
     with duckdb.connect(":memory:") as connection:
-        found = connection.sql("SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category = 'reserved'")
+        found = connection.sql(_RESERVED_WORDS)
         return frozenset(word for (word,) in found.fetchall())
 
 
@@ -202,8 +203,8 @@ def _more(option: str) -> str:
 
 def _unquoted(sql: str) -> str | None:
     """Return a column that stands without quotation marks in a statement, although SQL reserves its name."""
-    for name in sorted(_reserved().intersection(SCHEMAS["trials"].names)):
-        if re.search(rf'(?<!["\w]){name}(?!["\w])(?!\s+by\b)', sql, re.IGNORECASE):
+    for name in sorted(_reserved().intersection(name for schema in SCHEMAS.values() for name in schema.names)):
+        if re.search(rf'(?<!["\w]){name}(?!["\w])(?!\s+(?:by|time)\b)', sql, re.IGNORECASE):
             return name
     return None
 

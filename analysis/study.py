@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from orch.analysis.agreement import TOLERANCE
 from orch.analysis.arrow_tables import column, description
@@ -41,9 +42,13 @@ class Study:
         location: str | os.PathLike[str] | Store = DEFAULT_STORE,
         catalogue: Catalogue = BUILT_IN,
         sweeps: Sequence[str] = (ALL,),
+        trial_ids: Collection[str] | None = None,
     ):
-        """`sweeps` are those of the `catalogue` whose trials the plan lists; by default, every sweep of the paper."""
-        self._sweeps = tuple(sweeps)
+        """`sweeps` are those of the `catalogue` whose trials the plan lists; by default, every sweep of the paper.
+
+        With `trial_ids`, the tables have only these trials.
+        """
+        self._sweeps, self._trial_ids = tuple(sweeps), trial_ids
         opened = location if isinstance(location, Store) else Store.open(location)
         self.store, self.catalogue = opened.with_settings_of(catalogue), catalogue
         self._cells: tuple[pa.Table, pa.Table] | None = None
@@ -160,7 +165,11 @@ class Study:
 
     def _stored(self, name: str, columns: list[str] | None = None) -> pa.Table:
         self.store.check_exists()
-        return self.store.read(name, columns)
+        if self._trial_ids is None:
+            return self.store.read(name, columns)
+        read = self.store.read(name, None if columns is None else [*dict.fromkeys([*columns, "trial_id"])])
+        found = read.filter(pc.is_in(read["trial_id"], pa.array(self._trial_ids, pa.string())))
+        return found if columns is None else found.select(columns)
 
 
 def view_schema(name: str) -> pa.Schema:

@@ -18,6 +18,7 @@ import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, overload
+from weakref import WeakValueDictionary
 
 from orch.core.errors import InvalidSettings, UnknownName
 from orch.core.settings import setting
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 FACTS = ("title", "variant_titles", "family", "looks", "slow", "small_settings", "own_learning_rates")
 """Class attributes of `ModelConfig` that `orch.model` accepts."""
 _PLAIN = (int, float, bool, str)
+_made: "WeakValueDictionary[tuple[int, str], type[ModuleConfig]]" = WeakValueDictionary()
+"""Models of plain classes, by the class's id and the module that wraps it. A model keeps its class, and so its id."""
 _GIVEN_BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
@@ -93,8 +96,22 @@ def model(module: Any = None, /, *, name: str | None = None, about: str | None =
 def make_model(
     module: Any, caller: str, name: str | None = None, about: str | None = None, facts: Mapping[str, Any] | None = None
 ) -> type[ModuleConfig]:
-    """Make a model of an `nn.Module` class as `model` does, for the module `caller`."""
-    facts = facts or {}
+    """Make a model of an `nn.Module` class as `model` does, for the module `caller`.
+
+    A class that is given without a name or facts makes one model, however often it is given.
+    """
+    if isinstance(module, type) and not (name or about or facts):
+        key = id(module), caller
+        if key not in _made:
+            _made[key] = made = _make_model(module, caller, None, None, {})
+            return made
+        return _made[key]
+    return _make_model(module, caller, name, about, facts or {})
+
+
+def _make_model(
+    module: Any, caller: str, name: str | None, about: str | None, facts: Mapping[str, Any]
+) -> type[ModuleConfig]:
     torch = sys.modules.get("torch")
     if torch is None or not (isinstance(module, type) and issubclass(module, torch.nn.Module)):
         raise InvalidSettings([f"orch.model is given {module!r}: give it a class derived from torch.nn.Module"])

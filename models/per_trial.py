@@ -24,6 +24,7 @@ class PerTrial(Network):
     turns. Evaluations always take turns, and leave buffers as they are.
     """
 
+    may_leave_unused = True
     replayable = False  # any module may be wrapped, with any Python code in it
 
     def __init__(

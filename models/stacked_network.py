@@ -22,6 +22,8 @@ class Network(nn.Module):
     (K, BP, V): one place of a sample after the other. A subclass defines `fresh` and `forward`.
     """
 
+    may_leave_unused: ClassVar[bool] = False
+    """Whether there may be parameters that the output does not depend on; their gradients are then zero."""
     replayable: ClassVar[bool] = True
     """False if a training step may depend on more than the contents of tensors, such as a number that Python counts or
     draws. Then a GPU runs it one operation at a time: see `orch.training.capture`."""
@@ -104,7 +106,8 @@ class Network(nn.Module):
         """Return the gradient of every parameter. With kernels for GPUs, those of token tables are not written out."""
         tables, self._tables = self._tables, {}
         wanted = [tables[name][0] if name in tables else parameter for name, parameter in parameters.items()]
-        found = torch.autograd.grad(loss, wanted)
+        # As in torch's own training loop, a module may have a parameter that these settings do not use.
+        found = torch.autograd.grad(loss, wanted, materialize_grads=self.may_leave_unused)
         return [
             OuterProducts(gradient, tables[name][1]) if name in tables else gradient
             for name, gradient in zip(parameters, found, strict=True)

@@ -104,7 +104,9 @@ def _train(
             logits.append(called)
             seen += buffers.values() if size == len(states) else ()
         output = torch.cat(logits)
-        gradients = torch.autograd.grad(torch.logsumexp(output, -1).sum(), [given[name] for name in trained])
+        gradients = torch.autograd.grad(
+            torch.logsumexp(output, -1).sum(), [given[name] for name in trained], materialize_grads=True
+        )
         seen = [each for each in seen if each.shape[0] == len(states)] + [output.detach(), *gradients]
         for name, gradient in zip(trained, gradients, strict=True):
             stacked[name] = stacked[name] - _STEP_SIZE * gradient

@@ -27,6 +27,17 @@ _REFUSALS |= dict.fromkeys((errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFI
 """What the system may refuse to any command, with the remedy."""
 
 
+_SECTIONS = {
+    "Train and sweep": ("train", "plan", "sweep", "resume", "search"),
+    "Watch a sweep": ("status", "watch", "serve", "failures", "logs"),
+    "Read results": ("results", "query", "report", "claims", "reproduction", "checklist", "export"),
+    "See what exists": ("models", "tasks", "sweeps"),
+    "Run elsewhere": ("cluster", "slurm", "doctor"),
+    "Look after a store": ("keep", "discard", "merge", "compact", "verify", "bundle"),
+}
+"""The commands as `orch --help` lists them."""
+
+
 class LazyGroup(click.Group):
     """A command group that finds its subcommands by the names of their modules."""
 
@@ -40,6 +51,15 @@ class LazyGroup(click.Group):
         for each in (command, *(command.commands.values() if isinstance(command, click.Group) else ())):
             bound_numbers(each.params)
         return command
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        widest = max(map(len, self.list_commands(context)))
+        limit = formatter.width - 6 - widest
+        for heading, names in _SECTIONS.items():
+            found = {name: self.get_command(context, name) for name in names}
+            rows = [(name.ljust(widest), each.get_short_help_str(limit)) for name, each in found.items() if each]
+            with formatter.section(heading):
+                formatter.write_dl(rows)
 
     def resolve_command(self, context: click.Context, args: list[str]) -> Any:
         if args and not args[0].startswith("-") and args[0] not in self.list_commands(context):
@@ -129,10 +149,11 @@ def _usage_problem(error: click.UsageError) -> str:
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(package_name="orch")
 def main() -> None:
-    """Train small sequence models, sweep over their settings, and compare the results with the paper.
+    """Train small sequence models, sweep over their settings, and query, tabulate and draw the results.
 
     \b
     Example: orch train --model bilinear --task modular_addition --modulus 5
+    Example: orch sweep my_study.py
     """
     warnings.formatwarning = _format_warning
     sys.excepthook = _show_defect

@@ -71,13 +71,13 @@ def report(
     captions: bool,
     check: float | None,
 ) -> None:
-    """Compare the results with the published tables and figures.
+    """Make tables and figures, on one page or as files for a paper.
 
-    The page also has failures, machines, and how to reproduce each number. A sweep need not be finished. It can be your
-    own file, or the name that orch status shows for it, which runs the code that is recorded in the store. Sweeps
-    without published numbers have a table of their own. Captions say at which length the learning rates were chosen.
-    Without arguments, the page shows what the store has: first your own sweeps, without running their code, then those
-    of the paper.
+    Where there are published numbers, they stand beside ours. The page also has failures, machines, and how to
+    reproduce each number. A sweep need not be finished. It can be your own file, or the name that orch status shows for
+    it, which runs the code that is recorded in the store. Sweeps without published numbers have a table of their own.
+    Captions say at which length the learning rates were chosen. Without arguments, the page shows what the store has:
+    first your own sweeps, without running their code, then those of the paper.
 
     \b
     Example: orch report main --check 0.05

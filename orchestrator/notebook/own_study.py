@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from orch.analysis.cells import WITHIN
 from orch.analysis.deciding import Decider
 from orch.analysis.results import results
+from orch.analysis.results_for_people import for_people
 from orch.analysis.study import Study
 from orch.core.counted import counted
 from orch.core.errors import OrchError, StoreReadOnly
@@ -107,6 +108,15 @@ class OwnStudy:
         filled = [name for name in frame if frame[name].notna().any()]
         return frame[[*_FIRST, *(name for name in filled if name not in _FIRST)]].reset_index(drop=True)
 
+    def query(self, sql: str, /, **tables: Any) -> "pd.DataFrame":
+        """Answer a SQL query over its trials, and over `tables`, which are pandas frames or Arrow tables.
+
+        The views are those of `orch query`: trials, curves, attempts, cells and plan have only what is of this study.
+        """
+        ids = [planned.id for planned in self.plan().trials if planned.id]
+        mine = Study(self.store.location, self.request.catalogue, [self.name], ids)
+        return mine.query(sql, self.request.scale, **tables).to_pandas()
+
     def failures(self) -> "pd.DataFrame":
         """Return a row for each kind of error of trials that failed: how many, the message and the traceback."""
         import pandas as pd
@@ -179,13 +189,20 @@ class OwnStudy:
         return text
 
     def _shown(self) -> "pd.DataFrame":
-        """Return the results as people read them: accuracies with two digits, rates as they were written."""
-        frame = self.results().drop(columns=["best_trial"], errors="ignore")
-        settings = {"chosen_rate", *self._distinguishing()}
-        for name in frame.select_dtypes("float"):
-            form = "g" if name in settings else ".2f"
-            frame[name] = ["" if value != value else format(value, form) for value in frame[name]]
-        return frame
+        """Return the results as people read them: the columns of `orch results`, rates as they were written."""
+        import pandas as pd
+
+        by = self._distinguishing()
+        found = results(self._study, by=by, sweeps=[self.name], scale=self.request.scale)
+        return pd.DataFrame(
+            [{name: _text(value) for name, value in row.items()} for row in for_people(found, by).to_pylist()]
+        )
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    return format(value, "g") if isinstance(value, float) else str(value)
 
 
 def _settings(trial: Trial) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from orch.running.progress import Progress
 
 LINE_SECONDS = 10.0
 NOTEBOOK_SECONDS = 1.0
-_COLUMNS = ("sweep", "done", "running", "failed", "best at length", "")
+_COLUMNS = ("sweep", "done", "running", "failed", "best at test length", "")
 
 
 def in_notebook() -> bool:

@@ -69,12 +69,12 @@ class Progress:
         before = self.under_way.pop(summary["trial_id"], None)
         self.worked += estimate if before is None else estimate * (1 - before[0].first_step / before[0].steps)
         self.ended += estimate
+        accuracy = summary["ood_accuracy"]
         for count in self._counting(sweeps):
             count.done += 1
-            accuracy = summary["ood_accuracy"]
             if count.best is None or accuracy > count.best:
                 count.best, count.best_label = accuracy, label
-        text = f"{label}: {summary['validation_accuracy']:.2f}, far {summary['ood_accuracy']:.2f}"
+        text = f"{label}: accuracy {summary['validation_accuracy']:.2f}, at the test length {accuracy:.2f}"
         self.newest = [
             *self.newest[-2:],
             f"{text} ({summary['stop_reason'].replace('_', ' ')}, {summary['steps_trained']:,} steps)",
@@ -117,7 +117,10 @@ class Progress:
         parts = [f"{self.overall.done:,} of {self.overall.total:,} done", f"{self.overall.running} running"]
         if self.overall.failed:
             parts.append(f"{self.overall.failed} failed")
-        parts.append(f"{self.rate_per_minute:.1f} a minute" if self.has_begun else "workers are starting")
+        if not self.has_begun:
+            parts.append("workers are starting")
+        elif self.num_finished:
+            parts.append(f"{self.rate_per_minute:.1f} a minute")
         if (left := self.seconds_left) is not None and self.overall.done < self.overall.total:
             parts.append(f"{about(left)} left")
         return ", ".join(parts)

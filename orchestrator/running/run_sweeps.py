@@ -224,6 +224,8 @@ class _Session(Session):
         self._failed: dict[str, str] = {}
         self._waiting_for_others: set[str] = set()
         self._running: set[str] = set()
+        self._unheard_of: set[str] = set()
+        """Trials that were started, and of whose result no worker has told the driver."""
         self._done: set[str] = set()
         self._read_done_at = -READ_DONE_SECONDS
 
@@ -268,6 +270,9 @@ class _Session(Session):
                 todo = {key: planned for key, planned in _to_do(again).items() if key not in attempted}
                 if not todo or (self._order.leaves_out and not units):
                     break
+        if self._stopped:
+            # A worker that finishes a trial while the run stops writes the result, and has nobody left to tell.
+            self._num_finished += len(self._unheard_of & self._store.done())
         return self.summary(self._stopped)
 
     def summary(self, stopped: str) -> RunSummary:
@@ -330,6 +335,7 @@ class _Session(Session):
     def started(self, unit: Unit) -> None:
         for trial in unit.open_trials:
             self._running.add(trial.id)
+            self._unheard_of.add(trial.id)
             self._progress.running(self._todo[trial.id].sweeps, 1)
         self.log.event("unit started", trials=unit.open_ids)
 
@@ -343,6 +349,7 @@ class _Session(Session):
 
     def finished(self, unit: Unit, summary: dict[str, Any]) -> None:
         self._num_finished += 1
+        self._unheard_of.discard(summary["trial_id"])
         self._order.result_arrived()
         planned = self._todo[summary["trial_id"]]
         self._end_running([summary["trial_id"]])

@@ -18,9 +18,11 @@ from orch.sweeps.trial import Trial, check_number, with_matching_lengths
 from orch.tasks import Task
 
 Model = str | Mapping[str, Any] | ModelConfig | type[ModelConfig] | type[Any]
-"""A name, a dictionary with `name` and settings, a config, a config's class, or a class of modules."""
+"""A name or a class, alone or in a dictionary with settings, as in `dict(name="lstm", width=32)`; or a config.
+
+A class is one of modules, or a config's."""
 AnyTask = str | Mapping[str, Any] | Task | type[Task]
-"""A name, a dictionary with `name` and settings, a task or a task's class."""
+"""A name or a task's class, alone or in a dictionary with settings; or a task."""
 
 _OWN = ("task", "model", "learning_rate", "init_seed", "data_seed")
 """Settings of a trial that a grid chooses itself."""
@@ -50,7 +52,7 @@ class Grid:
             except OrchError as error:
                 problems.extend(str(error).splitlines())
 
-        self.models = [collect(_model, each, caller) for each in _listed(models, "models", problems)]
+        self.models = [collect(_model, each, caller, width) for each in _listed(models, "models", problems)]
         self.tasks = [collect(_task, each) for each in _listed(tasks, "tasks", problems)]
         self.learning_rates = collect(_learning_rates, learning_rates)
         self.seeds = collect(_seeds, seeds)
@@ -101,8 +103,9 @@ def grid(
 ) -> Grid:
     """Make the `cells` of a sweep file: every model on every task, with these learning rates, seeds and settings.
 
-    A model or a task is a name such as "lstm", a dictionary with the name and settings, such as
-    `dict(name="block_diagonal", block_size=2)`, a config or its class; a model may also be a class of modules. `seeds`
+    A model or a task is a name such as "lstm", a config or its class; a model may also be a class of modules. For other
+    settings than the defaults, write a dictionary such as `dict(name="block_diagonal", block_size=2)`, whose name may
+    also be a class: `dict(name=Rotor, gated=False)`. `seeds`
     is a number of seeds or a list of them. `width` is that of models given by name or class. `settings` are those of
     trials, such as steps, batch_size, max_inputs, test_length and curve_lengths. Whatever is not given comes from the
     scale. If only one of test_length and curve_lengths is given, no length beyond it is tested. `protocol` names a set
@@ -131,7 +134,10 @@ def _listed(given: Any, name: str, problems: list[str]) -> list[Any]:
     return list(given)
 
 
-def _model(given: Any, caller: str) -> Any:
+def _model(given: Any, caller: str, width: int | None) -> Any:
+    if isinstance(given, Mapping) and isinstance(given.get("name"), type):
+        found = _model(given["name"], caller, width)
+        return _with_settings("model", found, given, {} if width is None else {"width": width})
     if isinstance(given, (str, Mapping)):
         return _named("model", given)
     if isinstance(given, ModelConfig) or (isinstance(given, type) and issubclass(given, ModelConfig)):
@@ -139,13 +145,21 @@ def _model(given: Any, caller: str) -> Any:
     if isinstance(given, type) and any(base.__module__ == "torch.nn.modules.module" for base in given.__mro__):
         return make_model(given, caller)
     if any(base.__module__ == "torch.nn.modules.module" for base in type(given).__mro__):
-        raise InvalidSettings([f"a {type(given).__name__} is a module that was made already: name its class instead"])
+        name = type(given).__name__
+        raise InvalidSettings(
+            [
+                f"a {name} is a module that was made already: name its class instead, with settings as"
+                f" dict(name={name}, …)"
+            ]
+        )
     raise InvalidSettings(
         [f"{given!r} is no model: use a name, a dictionary with a name, a config or a class of modules"]
     )
 
 
 def _task(given: Any) -> Any:
+    if isinstance(given, Mapping) and isinstance(given.get("name"), type):
+        return _with_settings("task", _task(given["name"]), given, {})
     if isinstance(given, (str, Mapping)):
         return _named("task", given)
     if isinstance(given, Task) or (isinstance(given, type) and issubclass(given, Task)):
@@ -162,6 +176,12 @@ def _named(kind: str, given: str | Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(found.get("name"), str):
         raise InvalidSettings([f"{kind} {given!r} has no name: write it like dict(name=…, …)"])
     return found
+
+
+def _with_settings(kind: str, made: Any, given: Mapping[str, Any], sizes: Mapping[str, Any]) -> Any:
+    """Return a config of this class with the settings of a dictionary that names the class."""
+    settings = {name: value for name, value in given.items() if name != "name"}
+    return from_dict(made, {**sizes, **settings}, kind=f"setting of {kind} {made.name}")
 
 
 def _made(kind: str, part: Any, sizes: Mapping[str, Any], registry: Mapping[str, type[Any]]) -> Any:

@@ -6,6 +6,7 @@ import importlib.abc
 import importlib.machinery
 import importlib.util
 import os
+import re
 import sys
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
@@ -139,7 +140,21 @@ def explained(code: UserCode) -> Iterator[None]:
         if isinstance(error, OrchError):
             raise InvalidCode([f"{place}: {line}" for line in str(error).splitlines()]) from error
         reason = " ".join(str(error).split())
-        raise InvalidCode([f"{place}: {type(error).__name__}: {reason}: fix it"]) from error
+        remedy = _made_too_early(error) or "fix it"
+        raise InvalidCode([f"{place}: {type(error).__name__}: {reason}: {remedy}"]) from error
+
+
+def _made_too_early(error: BaseException) -> str | None:
+    """Return the remedy if the file makes a network without its vocabulary, where it wants to give its settings."""
+    found = re.match(r"(\w+)\.__init__\(\) missing \d+ required positional argument", str(error))
+    frame = None if error.__traceback__ is None else list(traceback.walk_tb(error.__traceback__))[-1][0]
+    if not found or frame is None or frame.f_code.co_name not in ("<module>", "cells", "<listcomp>"):
+        return None
+    name, torch = found[1], sys.modules.get("torch")
+    made = frame.f_globals.get(name)
+    if torch is None or not (isinstance(made, type) and issubclass(made, torch.nn.Module)):
+        return None
+    return f"write dict(name={name}, …) with its settings, because a network is made for the vocabulary of each task"
 
 
 @contextmanager

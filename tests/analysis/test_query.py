@@ -207,6 +207,15 @@ def test_a_column_that_sql_reserves_has_another_name():
         run("SELECT model FROM t GROUP BY", views)
 
 
+def test_the_time_of_an_attempt_has_another_name_because_at_is_a_word_of_sql():
+    views = {"attempts": lambda columns: pa.table({"at": [1, 2]})}
+    assert run("SELECT max(at_name) AS last FROM attempts", views).to_pylist() == [{"last": 2}]
+    with pytest.raises(InvalidQuery, match='at is a word of SQL: for the column, write at_name or "at"'):
+        run("SELECT max(at) FROM attempts", views)
+    with pytest.raises(InvalidQuery, match="syntax error"):
+        run("SELECT now() AT TIME ZONE 'UTC' FROM attempts GROUP BY", views)
+
+
 def test_the_schema_has_the_settings_of_the_users_own_models():
     example = str(Path(__file__).parents[2] / "examples" / "gated_sweep.py")
     output = orch("query", "--schema", "trials", "--sweep", example, "--store", "none").stdout

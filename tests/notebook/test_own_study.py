@@ -3,6 +3,7 @@
 import sys
 
 import matplotlib
+import pandas
 import pytest
 
 from orch.core.errors import OrchError, StoreReadOnly
@@ -58,6 +59,29 @@ def test_the_text_says_what_is_left_and_shows_rates_as_they_were_written(study):
     assert " 0.001 " in repr(study)
     assert "<td>0.001</td>" in study._repr_html_()
     assert "lstm" in study._repr_html_()
+
+
+def test_the_text_has_the_columns_of_orch_results_and_fits_a_screen(study):
+    header = repr(study).splitlines()[1]
+    assert [name for name in ("best", "mean ± sd", "seeds that learn") if name not in header] == []
+    assert "seeds_measured" not in header
+    assert max(map(len, repr(study).splitlines()[1:])) <= 160
+
+
+def test_a_query_sees_the_trials_of_the_study_and_no_others(study):
+    others = define(
+        models=["rnn"], tasks=["dihedral"], learning_rates=1e-2, seeds=1, store=study.store.location, name="others"
+    )
+    finish(others.store, [planned.trial for planned in others.plan().trials])
+    counted = study.query("SELECT task, count(*) AS trials, max(ood_accuracy) AS best FROM trials GROUP BY ALL")
+    assert counted[["task", "trials"]].to_dict("records") == [{"task": "modular_addition", "trials": 15}]
+    assert len(study.query("SELECT * FROM plan")) == 16
+    assert set(study.query("SELECT task FROM cells")["task"]) == {"modular_addition"}
+    assert set(study.query("SELECT note FROM trials JOIN notes USING (model)", notes=_notes())["note"]) == {"ours"}
+
+
+def _notes():
+    return pandas.DataFrame({"model": ["rnn"], "note": ["ours"]})
 
 
 def test_failures_are_those_of_the_study(study):

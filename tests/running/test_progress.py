@@ -117,4 +117,14 @@ def test_before_the_first_trial_runs_the_line_says_that_workers_are_starting():
     progress = Progress({"main": ProgressCount(total=4)}, 40.0, ProgressCount(total=4))
     assert progress.line() == "0 of 4 done, 0 running, workers are starting"
     progress.running(("main",), 1)
-    assert progress.line().startswith("0 of 4 done, 1 running, 0.0 a minute")
+    assert progress.line() == "0 of 4 done, 1 running", "no rate is known before a trial has finished"
+
+
+def test_a_finished_trial_is_shown_with_its_accuracy_at_trained_lengths_and_at_the_test_length(clock):
+    progress = progress_of(400.0)
+    clock[0] = 30.0
+    report(progress, RunningTrial("a", step=50, steps=100))
+    progress.finished(("main",), "lstm on parity", SUMMARY, 100.0)
+    assert "lstm on parity: accuracy " in progress.newest[0]
+    assert ", at the test length " in progress.newest[0]
+    assert "2.0 a minute" in progress.line()

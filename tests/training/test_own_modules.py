@@ -295,3 +295,24 @@ def test_the_module_in_the_documentation_trains():
     assert (made.name, made.about) == ("running_sums", "Running sums of embeddings")
     made.revision = 1
     assert train(trial_of(made, width=32, steps=5, eval_every=5)).steps == 5
+
+
+@pytest.mark.parametrize("base", [Gated, Tied], ids=["stacked", "in turn"])
+def test_a_parameter_that_the_settings_leave_unused_keeps_its_first_value(base):
+    class Ablated(base.wrapped):
+        """A module with a part that its forward does not use."""
+
+        def __init__(self, vocabulary, width=16, extra=False):
+            super().__init__(vocabulary, width)
+            self.extra = nn.Linear(width, width)
+
+    made = orch.model(Ablated)
+    made.revision = 1
+    assert stacking_of(made).stacked == (base is Gated)
+    trials = pack(made)
+    together = finish(Training(trials))
+    alone = train(trials[1])
+    assert_same(together[trials[1].id], alone)
+    first = Training(trials[1:2]).network.member(0)
+    assert torch.equal(alone.parameters["extra.weight"], first["extra.weight"])
+    assert not torch.equal(alone.parameters["embedding.weight"], first["embedding.weight"])

@@ -123,3 +123,63 @@ def test_a_search_of_own_models_is_shown_by_its_id_and_its_code_is_not_run_other
     assert "averaging on last by decay=0.25,0.5" in orch("search", "--show", question.id, "--store", store.uri).output
     said = orch("search", files.path, "--show", "--store", store.uri, expect=2).stderr
     assert "--show reads recorded searches: leave out the file" in said
+
+
+ROTOR = """
+from torch import nn
+
+import orch
+
+
+class Rotor(nn.Module):
+    def __init__(self, vocabulary, width=8, gated=True):
+        super().__init__()
+        self.table = nn.Embedding(vocabulary, vocabulary)
+
+    def forward(self, tokens):
+        return self.table(tokens)
+
+
+@orch.task(inputs=2, states=lambda size: size)
+def counter(state, symbol, size=2):
+    return (state + symbol) % size
+
+
+cells = orch.grid(models=[{models}], tasks=[{{"name": counter, "size": 3}}], learning_rates=1e-2, seeds=1)
+"""
+
+
+def test_a_class_in_a_dictionary_is_a_model_or_a_task_with_other_settings_than_its_defaults(tmp_path):
+    path = tmp_path / "rotors.py"
+    models = 'Rotor, {"name": Rotor, "gated": False}, orch.model(Rotor)(width=4), "lstm"'
+    path.write_text(ROTOR.format(models=models))
+    trials = [planned.trial for planned in Request.read([str(path)], "smoke", []).plan(None).trials]
+    assert {(trial.model.name, trial.model.width, getattr(trial.model, "gated", None)) for trial in trials} == {
+        ("rotor", 8, True),
+        ("rotor", 8, False),
+        ("rotor", 4, True),
+        ("lstm", 16, None),
+    }
+    assert {trial.task.size for trial in trials} == {3}
+
+
+@pytest.mark.parametrize(
+    ("models", "error"),
+    [
+        (
+            "Rotor(gated=False)",
+            "rotors.py, line 21: TypeError: Rotor.__init__() missing 1 required positional argument: 'vocabulary':"
+            " write dict(name=Rotor, …) with its settings, because a network is made for the vocabulary of each task",
+        ),
+        (
+            "Rotor(4, gated=False)",
+            "a Rotor is a module that was made already: name its class instead, with settings as dict(name=Rotor, …)",
+        ),
+        ("dict(name=Rotor, gates=False)", "there is no setting of model rotor 'gates': did you mean 'gated'?"),
+    ],
+)
+def test_a_network_where_a_grid_wants_a_class_is_an_error_that_shows_how_to_give_settings(tmp_path, models, error):
+    path = tmp_path / "rotors.py"
+    path.write_text(ROTOR.format(models=models))
+    shown = orch("sweep", path, expect=2)
+    assert error in " ".join(shown.output.split())
