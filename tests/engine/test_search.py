@@ -5,6 +5,8 @@ import signal
 from collections import Counter
 from pathlib import Path
 
+from safetensors.numpy import load
+
 from orch.store import Store
 from tests.engine.conftest import Sweeps, wait_for
 from tests.engine.test_kills import rows_on_disk
@@ -37,11 +39,16 @@ def under_way(sweeps: Sweeps) -> set[str]:
     return checkpointed - {row["trial_id"] for row in sweeps.attempts("end")}
 
 
+def has_width(width: int, checkpoint: bytes | None) -> bool:
+    """Return whether a checkpoint is one of a model of this width."""
+    return checkpoint is not None and any(width in tensor.shape for tensor in load(checkpoint).values())
+
+
 def test_a_search_killed_halfway_completes_when_the_command_is_repeated(sweeps):
-    # The first point is too slow to end before the kill, or in the moment that its worker outlives the driver.
+    # The point of width 12 is too slow to end before the kill, or in the moment that its worker outlives the driver.
     process = sweeps.start(*SMALLEST, faults=[["slow 1", {"width": 12}], ["slow 0.02", {}]])
     wait_for(lambda: sweeps.store.list_json("searches") and sweeps.store.done())
-    wait_for(lambda: under_way(sweeps))
+    wait_for(lambda: any(has_width(12, sweeps.store.get_checkpoint(each)) for each in under_way(sweeps)))
     process.send_signal(signal.SIGKILL)
     process.wait()
     done_before = sweeps.store.done()
