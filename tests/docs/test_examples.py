@@ -103,17 +103,28 @@ def test_python_that_is_shown_compiles(page):
 @pytest.mark.ray
 def test_the_tutorial_works_as_a_reader_would_type_it(tmp_path):
     page = ROOT / "docs" / "tutorial.md"
-    (study,) = [body for language, body in BLOCK.findall(page.read_text()) if language == "python"]
-    (tmp_path / "my_study.py").write_text(study)
+    study, change = [body for language, body in BLOCK.findall(page.read_text()) if language == "python"]
+    path = tmp_path / "my_study.py"
+    path.write_text(study)
     shown = [words_of(command) for command in commands_of(page)]
-    assert [words[1] for words in shown] == ["train", "plan", "sweep", "results", "results", "report", "query"]
+    *first, query = [*dict.fromkeys(map(tuple, shown))]
+    assert [words[1] for words in first] == ["train", "plan", "sweep", "results", "results", "report", "query"]
     outputs = {}
-    for words in shown:
-        run = [sys.executable, "-m", "orch", *words[1:]]
-        done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    def run(words):
+        command = [sys.executable, "-m", "orch", *words[1:]]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == 0, (words, done.stderr)
         outputs[words[1]] = done.stdout
+
+    for words in first:
+        run(words)
     assert "12 trials finished" in outputs["sweep"]
-    assert "signed_gates" in outputs["query"]
+    path.write_text(re.sub(r"models=\[.*?\]", change.strip().replace("models = ", "models="), study, count=1))
+    run(first[2])
+    run(query)
+    assert "6 trials finished" in outputs["sweep"]
+    assert "gates (signed no)" in outputs["sweep"]
+    assert "false,6," in outputs["query"]
     assert (tmp_path / "table.tex").exists()
     assert (tmp_path / "report.html").exists()
