@@ -84,6 +84,12 @@ class Bucket(Place):
 
         return fs.FileSystem.from_uri(self.direct)[0], self.root
 
+    def read(self, path: str) -> bytes | None:
+        """Read a file, again if its answer was cut short because a process of the round replaced it meanwhile."""
+        with contextlib.suppress(OSError):
+            return super().read(path)
+        return super().read(path)
+
 
 def credentials(folder: Path) -> Mapping[str, str]:
     return {
