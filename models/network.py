@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from orch.core.errors import InvalidSettings
+from orch.core.prints import prints_are_messages
 from orch.models.config import ModelConfig, Vocabulary
 from orch.models.kernel import PLAIN, TRITON, is_compiled
 from orch.models.stacking import NUM_TRIED, Stacking, decide_stacking, stacked_call
@@ -304,7 +305,8 @@ class PerTrial(Network):
     @classmethod
     @functools.lru_cache(maxsize=256)
     def shapes(cls, config: Any, vocabulary: Vocabulary) -> dict[str, tuple[int, ...]]:
-        parameters = cls._wrap(config, vocabulary).parameters
+        with prints_are_messages():  # it may be a user's module, made here only to count its parameters
+            parameters = cls._wrap(config, vocabulary).parameters
         return {name: tuple(parameter.shape) for name, parameter in parameters.items()}
 
     @classmethod
