@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
+from orch.analysis.plain_values import plain_values
 from orch.core.printable import printable
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def write_json(table: "Table", sink: TextIO) -> None:
     names, before = column_names(table), "["
     for row in plain_rows(table):
         values = dict(zip(names, map(_json_value, row), strict=True))
-        sink.write(before + json.dumps(values, ensure_ascii=False))
+        sink.write(before + _spelled(json.dumps(values, ensure_ascii=False)))
         before = ",\n "
     sink.write("[]\n" if before == "[" else "]\n")
 
@@ -47,10 +48,29 @@ def write_markdown(table: "Table", sink: TextIO) -> None:
     def write_line(cells: Sequence[str]) -> None:
         sink.write(f"| {' | '.join(cells)} |\n")
 
-    write_line(column_names(table))
+    write_line([_markdown_cell(name) for name in column_names(table)])
     write_line(["---:" if is_number(kind) else "---" for kind in table.schema.types])
     for row in plain_rows(table):
-        write_line([readable(value).replace("\\", "\\\\").replace("|", "\\|") for value in row])
+        write_line([_markdown_cell(readable(value)) for value in row])
+
+
+def _markdown_cell(text: str) -> str:
+    return printable(text).replace("\\", "\\\\").replace("|", "\\|")
+
+
+def _spelled(text: str) -> str:
+    """Return JSON without control characters: it has a spelling for each of them.
+
+    >>> _spelled('"\\x9bé"')
+    '"\\\\u009bé"'
+    """
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else _spelled_character(each) for each in text)
+
+
+def _spelled_character(character: str) -> str:
+    return f"\\u{ord(character):04x}" if ord(character) < 1 << 16 else json.dumps(character)[1:-1]
 
 
 def write_latex(table: "Table", sink: TextIO, caption: str = "", label: str = "") -> None:
@@ -85,7 +105,7 @@ def is_number(kind: "DataType") -> bool:
 def plain_rows(table: "Table") -> Iterator[tuple[Any, ...]]:
     """Yield each row as numbers, texts, booleans, times, None, and lists and dictionaries that are valid JSON."""
     for batch in table.to_batches(max_chunksize=10_000):
-        columns = [map(_plain, column.to_pylist(maps_as_pydicts="lossy")) for column in batch.columns]
+        columns = [map(_plain, plain_values(column)) for column in batch.columns]
         yield from zip(*columns, strict=True)
 
 

@@ -53,10 +53,10 @@ def _check_workers(launcher: Launcher) -> Iterator[Problem]:
 
 
 def _check_aws(launcher: Launcher) -> Iterator[Problem]:
-    if launcher.region and importlib.util.find_spec("boto3") is not None:
-        import boto3
+    if launcher.region and importlib.util.find_spec("botocore") is not None:
+        import botocore.session
 
-        aws = boto3.session.Session()
+        aws = botocore.session.Session()
         known = [name for part in aws.get_available_partitions() for name in aws.get_available_regions("ec2", part)]
         if launcher.region not in known:
             close = difflib.get_close_matches(launcher.region, known, n=1)

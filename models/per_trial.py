@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from orch.core.prints import prints_are_messages
 from orch.models.config import Vocabulary
 from orch.models.initialisation import draw_like_torch
 from orch.models.stacked_network import Network
@@ -56,7 +57,8 @@ class PerTrial(Network):
     @classmethod
     @functools.lru_cache(maxsize=256)
     def shapes(cls, config: Any, vocabulary: Vocabulary) -> dict[str, tuple[int, ...]]:
-        parameters = cls._wrap(config, vocabulary).parameters
+        with prints_are_messages():  # it may be a user's module, made here only to count its parameters
+            parameters = cls._wrap(config, vocabulary).parameters
         return {name: tuple(parameter.shape) for name, parameter in parameters.items()}
 
     @classmethod

@@ -10,6 +10,7 @@ import itertools
 import json
 import math
 import os
+import re
 import stat
 from typing import Any
 
@@ -23,6 +24,9 @@ MOST_DEPTH = 64
 """How deep lists and settings may be nested in each other."""
 MOST_VALUES = 100_000
 """Most values of a launcher file, where aliases are expanded."""
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")
+_HALF_BYTES = re.compile(_HALF.pattern.encode())
+"""A half of a character as JSON spells it. Two halves that belong together are a character."""
 LARGEST_INTEGER = 2**63 - 1
 """Largest whole number, as in the tables of a store."""
 
@@ -66,10 +70,15 @@ def check_size(num_bytes: int, most: int) -> None:
 
 
 def parse_json(data: bytes | str, most: int = RECORD_BYTES) -> Any:
-    """Return the value of a JSON document that is not too large and not too deeply nested."""
+    """Return the value of a JSON document that is not too large and not too deeply nested.
+
+    Halves of characters, which JSON can spell and no text can have, are question marks.
+    """
     check_size(len(data), most)
     try:
         value = json.loads(data)
+        if (_HALF_BYTES if isinstance(data, bytes) else _HALF).search(data):  # type: ignore[arg-type]
+            value = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
     except RecursionError:
         raise Refused(f"it is nested more than {MOST_DEPTH} deep") from None
     except ValueError as error:

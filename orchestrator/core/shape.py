@@ -31,8 +31,8 @@ def is_name(value: Any) -> bool:
 
 
 def is_any_number(value: Any) -> bool:
-    """Return whether a value is a number, perhaps an infinite one or NaN."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    """Return whether a value is a number, perhaps an infinite one or NaN, but none that no float can hold."""
+    return isinstance(value, float) or (_is_plain(value, int) and not isinstance(value, bool))
 
 
 def is_seconds(value: Any) -> bool:

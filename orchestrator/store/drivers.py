@@ -1,7 +1,8 @@
 """The drivers that work on a store. Each keeps a file `drivers/<driver id>.json` with its heartbeat and its claims.
 
 No decision compares the clocks of two machines. A driver on this machine lives as long as its process. One on another
-machine is alive if its file changes while this process looks, by this process's own clock.
+machine, or whose file does not say when its process started, is alive if its file changes while this process looks, by
+this process's own clock.
 """
 
 import os
@@ -59,7 +60,7 @@ class DriverRecord:
     @property
     def alive(self) -> bool:
         """Whether it seems alive after one look at its file. `DriverWatch` looks repeatedly and compares no clocks."""
-        if self.here:
+        if self.here and (not self.runs_here or self.is_surely_its_process):
             return self.runs_here
         return abs(time.time() - self.beat) <= DEAD_AFTER_SECONDS
 
@@ -72,6 +73,11 @@ class DriverRecord:
     def runs_here(self) -> bool:
         """Whether its process is on this machine and has not ended."""
         return self.here and _process_runs(self.pid, self.process_start)
+
+    @property
+    def is_surely_its_process(self) -> bool:
+        """Whether a process with its id cannot be another one: without a start time, ids may have been reused."""
+        return self.process_start is not None
 
     @property
     def description(self) -> str:
@@ -110,8 +116,10 @@ class DriverWatch:
         seen = self._seen.setdefault(record.driver_id, _Seen(record.pulse, now))
         if seen.pulse != record.pulse:
             seen.pulse, seen.at, seen.changed = record.pulse, now, True
-        if record.here:
-            return Life.ALIVE if record.runs_here else Life.DEAD
+        if record.here and not record.runs_here:
+            return Life.DEAD
+        if record.here and record.is_surely_its_process:
+            return Life.ALIVE
         if seen.changed:
             return Life.ALIVE if now - seen.at <= DEAD_AFTER_SECONDS else Life.DEAD
         return Life.UNKNOWN if now - seen.at <= SILENT_SECONDS else Life.DEAD
@@ -151,8 +159,8 @@ def _process_runs(pid: int, start: str | None) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:
-        return True
+    except PermissionError:  # it is another user's, who may have been given the id of a process of ours
+        pass
     state, found_start = process_state(pid)
     # A zombie has ended and only waits for its parent to collect it.
     return state != "Z" and (start is None or found_start in (None, start))

@@ -84,4 +84,5 @@ def _cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
         return column
     if pa.types.is_string(kind) and pa.types.is_nested(column.type):
         return pa.chunked_array([[None if value is None else str(value) for value in column.to_pylist()]], kind)
-    return column.cast(kind)
+    # A float holds the first digits of a whole number of 18 digits, and the cast would otherwise raise an error.
+    return column.cast(kind, safe=not (pa.types.is_integer(column.type) and pa.types.is_floating(kind)))

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import ModuleType
 
 from orch.core.errors import InvalidCode, OrchError
+from orch.core.prints import prints_are_messages
 from orch.core.settings import from_dict
 from orch.models import ModelConfig
 from orch.sweeps.grid import Grid
@@ -47,7 +48,7 @@ def load(code: UserCode) -> LoadedCode:
     """Run the code, once in a process. An error names the file and the line."""
     if problems := checks.import_problems(code):
         raise InvalidCode(problems)
-    with explained(code), surroundings_kept():
+    with explained(code), surroundings_kept(), prints_are_messages():
         sweep = importlib.import_module(f"{_make_package(code)}.{code.file.removesuffix(SUFFIX)}")
     cells = vars(sweep).get("cells")
     in_grid = cells.classes if isinstance(cells, Grid) else []

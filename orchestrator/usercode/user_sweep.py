@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from orch.core.errors import InvalidCode
+from orch.core.prints import prints_are_messages
 from orch.sweeps.cell import Cell
 from orch.sweeps.definitions import Definitions
 from orch.sweeps.registry import Sweep
@@ -12,6 +13,8 @@ from orch.sweeps.scales import Scale
 from orch.sweeps.selection import Results
 from orch.usercode.code import UserCode
 from orch.usercode.loading import explained
+
+_END: Any = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +40,16 @@ class UserSweep(Sweep):
 
     def cells(self, scale: Scale, results: Results) -> Iterable[Cell]:
         with explained(self.code):
-            cells = self._source.cells(replace(scale, definitions=self.definitions), results)
-            for cell in cells:
-                if problem := _problem(cell, self.definitions):
-                    frame = getattr(cells, "gi_frame", None)
+            with prints_are_messages():
+                given = self._source.cells(replace(scale, definitions=self.definitions), results)
+                cells = iter(given)
+            while True:
+                with prints_are_messages():  # not around the `yield`, where the code of others runs
+                    if (cell := next(cells, _END)) is _END:
+                        return
+                    problem = _problem(cell, self.definitions)
+                if problem:
+                    frame = getattr(given, "gi_frame", None)
                     line = "" if frame is None else f", line {frame.f_lineno}"
                     raise InvalidCode([f"{self.code.file}{line}: {problem}"])
                 yield cell

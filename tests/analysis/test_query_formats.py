@@ -42,6 +42,40 @@ def test_json_is_json_whatever_the_values(location):
     assert sum(row["ood_accuracy"] is None for row in rows) == 4
 
 
+FAR = {
+    "DATE 'infinity'": "infinity",
+    "DATE '10000-01-01'": "10000-01-01",
+    "DATE '0044-03-15 (BC)'": "-0043-03-15",
+    "TIMESTAMP '-infinity'": "-infinity",
+    "TIMESTAMPTZ '294247-01-10 04:00:54.775806Z'": "294247-01-10T04:00:54.775806+00:00",
+    "'infinity'::TIMESTAMP_S": "infinity",
+    "[DATE 'infinity', NULL]": ["infinity", None],
+    "{'a': TIMESTAMP 'infinity'}": {"a": "infinity"},
+    "MAP {DATE 'infinity': 1}": {"infinity": 1},
+    "MAP {[1]: 2}": {"[1]": 2},
+    "union_value(a := DATE 'infinity')": "infinity",
+}
+"""Values that pyarrow has no Python value for, and the texts that stand for them."""
+
+
+def test_times_that_python_cannot_hold_are_texts(location):
+    for format in ("markdown", "latex", "table"):
+        assert "10000-01-01" in ask(location, "SELECT DATE '10000-01-01'", "--format", format)
+    sql = f"SELECT {', '.join(f'{value} AS c{number}' for number, value in enumerate(FAR))}"
+    [row] = json.loads(ask(location, sql, "--format", "json"))
+    assert list(row.values()) == list(FAR.values())
+    _, row = csv.reader(io.StringIO(ask(location, sql)))
+    assert row[:3] == ["infinity", "10000-01-01", "-0043-03-15"]
+
+
+def test_json_and_markdown_have_no_control_characters(location):
+    sql = """SELECT chr(27) || chr(155) || chr(8238) || chr(127) || chr(917505) || 'é' AS "\x1b]0;y\x07|" """
+    text = ask(location, sql, "--format", "json")
+    assert text.replace("\n", "").isprintable()
+    assert json.loads(text) == [{"\x1b]0;y\x07|": "\x1b\x9b\u202e\x7f\U000e0001é"}]
+    assert ask(location, sql, "--format", "markdown") == "|  ]0;y \\| |\n| --- |\n|      é |\n"
+
+
 def test_csv_keeps_every_digit_and_leaves_what_is_missing_empty(location):
     head, row = csv.reader(io.StringIO(ask(location, AWKWARD, "--format", "csv")))
     values = dict(zip(head, row, strict=True))

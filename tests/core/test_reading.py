@@ -52,6 +52,11 @@ def test_json_that_cannot_be_used_is_refused(text, reason):
         parse_json(text)
 
 
+def test_halves_of_characters_are_question_marks():
+    assert parse_json(rb'{"\ud800": ["a\uDFFFb", "\ud83d\ude00"]}') == {"?": ["a?b", "\U0001f600"]}
+    assert parse_json(r'"\ud800"') == "?"
+
+
 def laughs(link: str, first: str) -> str:
     lines = [f"a0: &a0 {first}"]
     lines += [f"a{n}: &a{n} {link.format(', '.join([f'*a{n - 1}'] * 9))}" for n in range(1, 30)]
@@ -124,6 +129,8 @@ def test_values_of_the_declared_shape_are_taken_as_they_are(more):
         ({"share": "1"}, "share is '1', and not a number"),
         ({"share": float("inf")}, "share is inf, and not a number"),
         ({"share": 10**400}, "share is 1000.*, and not a number"),
+        ({"loss": 10**400}, "loss is 1000.*, and not a number"),
+        ({"loss": True}, "loss is True, and not a number"),
         ({"names": ["a", 3]}, "names.2 is 3, and not a text"),
         ({"names": {}}, "names is {}, and not a list"),
         ({"seconds": {"a": -1}}, "seconds.a is -1, and not a number of seconds"),

@@ -25,11 +25,11 @@ SEED = 16
 CANARY = "canary.txt"
 
 
-def plans(kind: str, number: int) -> list[Plan]:
+def plans(kind: str, number: int, from_seed: int = SEED) -> list[Plan]:
     """Return so many plans of a kind, the same ones every time."""
     found: list[Plan] = []
 
-    @seed(SEED)
+    @seed(from_seed)
     @settings(
         max_examples=number,
         database=None,
@@ -47,10 +47,10 @@ def plans(kind: str, number: int) -> list[Plan]:
     return found[:number]
 
 
-def survey(kind: str, number: int, store: Path, folder: Path, skip: int = 0) -> list[Finding]:
+def survey(kind: str, number: int, store: Path, folder: Path, from_seed: int = SEED) -> list[Finding]:
     """Examine so many hostile inputs of a kind, each in a folder of its own with a copy of the store."""
     found: list[Finding] = []
-    for count, plan in enumerate(plans(kind, number)[skip:], skip):
+    for count, plan in enumerate(plans(kind, number, from_seed)):
         place = folder / f"{count}"
         inside = place / "inside"
         inside.mkdir(parents=True)
@@ -76,9 +76,10 @@ def table(found: Iterable[Finding], counts: dict[str, int]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--examples", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=SEED, help="another one makes other inputs")
     parser.add_argument("--kind", choices=sorted(KINDS), action="append")
     arguments = parser.parse_args()
-    random.seed(SEED)
+    random.seed(arguments.seed)
     found, counts = [], {}
     kinds = arguments.kind or list(KINDS)
     with tempfile.TemporaryDirectory(prefix="orch-hostile-") as name:
@@ -87,7 +88,7 @@ def main() -> None:
         for kind in kinds:
             counts[kind] = -(-arguments.examples // len(kinds))
             started = time.process_time()
-            new = survey(kind, counts[kind], store, Path(name) / kind)
+            new = survey(kind, counts[kind], store, Path(name) / kind, arguments.seed)
             found += new
             print(f"{kind}: {len(new)} findings in {time.process_time() - started:.0f} s of computing", flush=True)
             for each in new:

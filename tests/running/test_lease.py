@@ -65,6 +65,33 @@ def test_a_driver_whose_process_id_was_reused_is_dead(store):
     assert not read_drivers(store)[0].alive
 
 
+@pytest.mark.skipif(not os.path.exists("/proc"), reason="needs /proc, which has the start times of processes")
+def test_a_driver_whose_process_id_went_to_another_user_is_dead(store, monkeypatch):
+    def refuse(pid, number):
+        raise PermissionError
+
+    file_of(store, process_start="1")
+    monkeypatch.setattr(os, "kill", refuse)
+    assert not read_drivers(store)[0].alive
+
+
+def test_a_driver_here_without_a_start_time_does_not_live_for_as_long_as_any_process_has_its_id(store, monkeypatch):
+    """After a restart the id may be that of a service, which never ends."""
+    file_of(store, pid=os.getppid(), beat=time.time() - 2 * DEAD_AFTER_SECONDS)
+    assert not read_drivers(store)[0].alive
+    monkeypatch.setattr(lease_module, "LOOK_SECONDS", 0.0)
+    seconds = itertools.count(step=2)
+    with Lease(store, "main", clock=lambda: float(next(seconds))) as lease:
+        lease.check_alone("wait")
+
+
+@pytest.mark.parametrize("name", ["beat", "number", "began"])
+def test_a_number_that_no_float_can_hold_is_no_driver(store, name):
+    file_of(store, **{name: 10**400})
+    with pytest.warns(StoreWarning, match=rf"drivers/other.json .*{name} is 1000"):
+        assert read_drivers(store) == []
+
+
 BEATS = [pytest.param(time.time(), id="now"), pytest.param(time.time() + 1e9, id="future"), 0.0, math.nan, math.inf]
 """What the clocks of other machines may say."""
 

@@ -5,6 +5,7 @@ import pytest
 from orch.core.checksum import checksum
 from orch.core.errors import StoreTooNew
 from orch.store import SCHEMAS, Store
+from orch.store.schema_union import union
 from tests.store.example import START, write_example
 
 
@@ -48,6 +49,11 @@ def test_a_narrower_type_is_widened(tmp_path):
     write_example(store, steps=9)
     assert sorted(store.read("trials")["steps"].to_pylist()) == [7, 9]
     assert store.read("trials").schema.field("width").type == pa.int64()
+
+
+def test_whole_numbers_beyond_the_digits_of_a_float_are_rounded_beside_floats():
+    found = union([pa.table({"x": [2**60 + 1]}), pa.table({"x": [0.5]})])
+    assert found["x"].to_pylist() == [float(2**60), 0.5]
 
 
 def test_a_column_of_irreconcilable_types_becomes_text(tmp_path):
