@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -136,14 +137,17 @@ def test_a_machine_that_is_reclaimed_hands_its_trials_over_and_starts_no_more(cl
     assert reclaimed.node_id not in alive, "Ray lets a node go that is drained, as soon as nothing runs there"
 
 
-def test_a_worker_that_is_asked_to_end_checkpoints_first_and_another_goes_on(cluster, sweeps, monkeypatch):
-    slower = [["slow 1", {}]]  # a second for each of the two validations of a trial
-    monkeypatch.setenv("ORCH_FAULTS", json.dumps(slower))
+def test_a_worker_that_is_asked_to_end_checkpoints_first_and_another_goes_on(cluster, sweeps, monkeypatch, tmp_path):
+    asked = tmp_path / "asked"
+    waiting = [[f"wait for {asked}", {}]]
+    monkeypatch.setenv("ORCH_FAULTS", json.dumps(waiting))
     cluster.add_node(num_cpus=1)
     once = ("--checkpoint-seconds", "3600")
-    process = sweeps.start(*SWEEP, *once, faults=slower, RAY_ADDRESS=cluster.address)
+    process = sweeps.start(*SWEEP, *once, faults=waiting, RAY_ADDRESS=cluster.address)
     started = wait_for(lambda: sweeps.attempts("start"))
     os.kill(started[0]["pid"], signal.SIGTERM)
+    time.sleep(1)  # until the worker has noticed; it trains only from then on
+    asked.touch()
     left = wait_for(lambda: [row for row in sweeps.attempts("end") if row["outcome"] == "interrupted"])
     assert 0 < left[0]["step"] < 20, "it ends before its trial does"
     _, errors = process.communicate(timeout=300)

@@ -46,6 +46,9 @@ class Faulty:
                 time.sleep(0.02)
         if self._kind == "hang":
             time.sleep(100_000)
+        if self._kind.startswith("wait for "):
+            while not os.path.exists(self._kind.removeprefix("wait for ")):
+                time.sleep(0.1)
         if self._kind.startswith("slow"):
             time.sleep(float(self._kind.partition(" ")[2] or 0.4))
         self._inner.advance()
