@@ -1,6 +1,7 @@
 """The command line: `python -m tests.chaos --seed 7 --rounds 10`."""
 
 import argparse
+import signal
 import sys
 from collections import defaultdict
 
@@ -24,6 +25,7 @@ def main() -> int:
             if fault.missing:
                 print(f"{'':22} not on this machine: {fault.missing}")
         return 0
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped by SIGTERM"))  # so that servers and folders go with it
     failed = []
     times = defaultdict(list)
     with Series() as series:
