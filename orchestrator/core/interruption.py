@@ -72,6 +72,26 @@ def give_up(problem: str) -> None:
         _end(f"error: {problem}", 2)
 
 
+@contextlib.contextmanager
+def given_up_after(seconds: float) -> Iterator[None]:
+    """If a signal is ending this process, let it end now if the block takes longer than so many seconds."""
+    if not _in_charge or _last is None:
+        yield
+        return
+    over = threading.Event()
+    number = _last
+
+    def watch() -> None:
+        if not over.wait(seconds):
+            leave(number)
+
+    threading.Thread(target=watch, daemon=True, name="orch-given-up").start()
+    try:
+        yield
+    finally:
+        over.set()
+
+
 def _end(text: str, code: int) -> NoReturn:
     with _ending:  # another thread that sees how processes end, and would give up because of that, waits here
         with contextlib.suppress(OSError):

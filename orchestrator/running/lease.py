@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from orch.core.errors import OrchError
+from orch.core.interruption import given_up_after
 from orch.store import Store
 from orch.store.drivers import (
     DEAD_AFTER_SECONDS,
@@ -28,6 +29,8 @@ BEAT_SECONDS = 5.0
 FRESH_SECONDS = 1.0
 """Time for which a claim of another driver is believed without reading its file again."""
 LOOK_SECONDS = 0.5
+LEAVE_SECONDS = 5.0
+"""Time that an interrupted driver has to remove its file from a store that may have stopped answering."""
 LAST_NUMBER = "last_driver.json"
 """The file with the highest number that a driver of the store has had."""
 
@@ -84,8 +87,9 @@ class Lease:
 
     def __exit__(self, *error: Any) -> None:
         self._exiting.set()
-        self._thread.join()
-        self._store.delete(f"drivers/{self.driver_id}.json")
+        with given_up_after(LEAVE_SECONDS):
+            self._thread.join()
+            self._store.delete(f"drivers/{self.driver_id}.json")
 
     def check_alone(self, remedy: str) -> None:
         """Raise `StoreHeld` if another driver works on the store; `remedy` is what the user can do then.

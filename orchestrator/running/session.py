@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Self
 
-from orch.core.interruption import leave, note
+from orch.core.interruption import given_up_after, leave, note
 from orch.running.display import Display
 from orch.running.driver_log import StoreLog, open_driver_log
 from orch.running.lease import Lease
@@ -23,6 +23,8 @@ from orch.store import Store
 
 COMPACT_SECONDS = 30.0
 COMPACT_PARTS = 256
+TIDY_SECONDS = 8.0
+"""Time that an interrupted run has to merge parts, once its checkpoints are written."""
 PUBLISH_SECONDS = 1.0
 MOST_PUBLISHED = 100
 """Running trials whose progress the driver's file in the store shows."""
@@ -59,7 +61,10 @@ def interruptible(interrupted: Callable[[], None], ends_process: bool = True) ->
 
 @contextmanager
 def compacting(store: Store, log: StoreLog) -> Iterator[None]:
-    """Merge small parts of the store into large ones in the background, and once more at the end."""
+    """Merge small parts of the store into large ones in the background, and once more at the end.
+
+    An interrupted run does not wait long for a store that has stopped answering.
+    """
     exiting = threading.Event()
 
     def compact() -> None:
@@ -75,11 +80,12 @@ def compacting(store: Store, log: StoreLog) -> Iterator[None]:
         yield
     finally:
         exiting.set()
-        thread.join()
-        try:
-            store.compact(rewrite=True)
-        except Exception as error:
-            log.event("compaction failed", error=str(error))
+        with given_up_after(TIDY_SECONDS):
+            thread.join()
+            try:
+                store.compact(rewrite=True)
+            except Exception as error:
+                log.event("compaction failed", error=str(error))
 
 
 class Session:

@@ -83,3 +83,29 @@ interruption.leave(15)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (143, SENTENCES[signal.SIGTERM])
+
+
+@pytest.mark.parametrize("held_up_by", ["compact", "delete"])
+def test_an_interrupted_sweep_does_not_wait_for_a_store_that_has_stopped_answering(held_up_by):
+    program = f"""
+import os, signal, sys, threading, time, types
+from orch.core.interruption import ending_cleanly
+from orch.running import lease, session
+
+session.TIDY_SECONDS = lease.LEAVE_SECONDS = 0.5
+store = types.SimpleNamespace(compact=lambda **more: None, delete=lambda path: None)
+store.{held_up_by} = lambda *given, **more: time.sleep(1000)
+log = types.SimpleNamespace(event=print)
+held = lease.Lease.__new__(lease.Lease)
+held._store, held._exiting, held._thread = store, threading.Event(), threading.Thread(target=lambda: None)
+held._thread.start()
+held.driver_id = "driver"
+with ending_cleanly():
+    try:
+        with session.interruptible(lambda: None), session.compacting(store, log):
+            os.kill(os.getpid(), signal.SIGTERM)
+    finally:
+        held.__exit__()
+"""
+    found = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True, timeout=60)
+    assert (found.returncode, found.stderr) == (143, SENTENCES[signal.SIGTERM])
