@@ -57,7 +57,7 @@ def test_each_kind_of_failure_is_recorded_and_only_those_trials_are_resumed(swee
         "RAY_memory_usage_threshold": available_fraction(3 << 30),
         "RAY_memory_monitor_refresh_ms": "100",
     }
-    arguments = ("sweep", "main", *SMOKE, "--where", models, "--hang-seconds", "15")
+    arguments = ("sweep", "main", *SMOKE, "--where", models, "--hang-seconds", "30")
     result = sweeps.run(*arguments, expect=3, faults=faults, **memory)
     assert "2 trials finished" in result.stdout
     assert "1 failed, 1 hung, 1 out of memory" in result.stdout
