@@ -74,7 +74,7 @@ class Lease:
         # Lamport's bakery: the file says first that a number is being chosen, so that a driver that chooses at the same
         # moment waits for it, and none of two overlooks the other.
         self._write()
-        known = [other.number or 0.0 for other, _ in self._drivers.look()]
+        known = [0.0, *(other.number or 0.0 for other, _ in self._drivers.look())]  # its own file may be deleted
         last = self._store.get_json(LAST_NUMBER)
         if isinstance(last, int) and 0 <= last < MOST_DRIVERS:
             known.append(last)

@@ -268,3 +268,17 @@ def test_the_numbers_of_drivers_rise_from_run_to_run_and_survive_odd_files(store
     with Lease(store, "main") as lease:
         attempt = make_attempt_id(lease.number, 1)
     assert re.match(NUMBERED, attempt), "readers would order its results by a clock"
+
+
+def test_a_driver_starts_although_its_file_is_deleted_while_it_chooses_its_number(store):
+    lease = Lease(store, "main")
+    look = lease._drivers.look
+
+    def deleted():
+        store.delete(f"drivers/{lease.driver_id}.json")
+        return look()
+
+    lease._drivers.look = deleted
+    with lease:
+        assert lease.number == 1
+        assert [driver.driver_id for driver in read_drivers(store)] == [lease.driver_id]
