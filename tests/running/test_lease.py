@@ -275,6 +275,7 @@ def test_a_driver_starts_although_its_file_is_deleted_while_it_chooses_its_numbe
     look = lease._drivers.look
 
     def deleted():
+        lease._drivers.look = look
         store.delete(f"drivers/{lease.driver_id}.json")
         return look()
 
