@@ -16,6 +16,8 @@ from collections.abc import Sequence
 
 VARIABLE = "ORCH_RAY_FOLDER"
 SECONDS = 8.0
+SETTLE_SECONDS = 1.0
+"""Time for which a Ray whose driver was killed must have no process. One that is being started can be overlooked."""
 GOODBYE = b"."
 """Written by a driver that ends in order; without it, the guard says that the driver did not."""
 
@@ -62,13 +64,18 @@ def _writes_to(process_id: int, folder: str) -> bool:
     return any(os.readlink(f"/proc/{process_id}/fd/{number}").startswith(f"{folder}/") for number in (1, 2))
 
 
-def end_processes(folder: str, parent: int) -> None:
-    """End the processes of the Ray in this folder."""
-    until = time.monotonic() + SECONDS
-    while (left := processes_of(folder, parent)) and time.monotonic() < until:
+def end_processes(folder: str, parent: int, settle: float = 0.0) -> None:
+    """End the processes of the Ray in this folder, until there have been none for `settle` seconds."""
+    last_seen = began = time.monotonic()
+    while time.monotonic() < began + SECONDS:
+        left = processes_of(folder, parent)
         for process_id in left:
             with contextlib.suppress(OSError):
                 os.kill(process_id, signal.SIGKILL)
+        if left:
+            last_seen = time.monotonic()
+        elif time.monotonic() >= last_seen + settle:
+            return
         time.sleep(0.1)
 
 
@@ -76,7 +83,7 @@ def main(folder: str) -> None:
     """Wait for the end of the driver, then end every process of its Ray and remove its folder."""
     driver = os.getppid()
     said = sys.stdin.buffer.read()
-    end_processes(folder, driver)
+    end_processes(folder, driver, settle=0.0 if said else SETTLE_SECONDS)
     shutil.rmtree(folder, ignore_errors=True)
     if not said:
         print("the driver has ended unexpectedly; the same command continues", file=sys.stderr)

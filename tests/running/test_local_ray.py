@@ -1,7 +1,9 @@
 """Ray on this machine: its end is noticed, and only its end."""
 
 import itertools
+import signal
 import subprocess
+import sys
 import threading
 
 import pytest
@@ -40,3 +42,11 @@ def test_cores_beyond_all_reason_are_refused_before_ray_starts_a_process_for_eac
     refused = pytest.raises(OrchError, match="100000 is far more than this machine has cores: use at most")
     with refused, local_ray.local_ray(100_000):
         raise AssertionError("started")
+
+
+def test_the_guard_ends_a_process_that_it_overlooks_while_it_is_being_started(monkeypatch):
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(100)"]) as late:
+        lists = iter([[], [late.pid]])
+        monkeypatch.setattr(ray_guard, "processes_of", lambda *_: next(lists, []))
+        ray_guard.end_processes("folder", 0, settle=0.3)
+        assert late.wait(timeout=10) == -signal.SIGKILL
