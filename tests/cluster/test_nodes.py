@@ -146,7 +146,7 @@ def test_a_worker_that_is_asked_to_end_checkpoints_first_and_another_goes_on(clu
     process = sweeps.start(*SWEEP, *once, faults=waiting, RAY_ADDRESS=cluster.address)
     started = wait_for(lambda: sweeps.attempts("start"))
     os.kill(started[0]["pid"], signal.SIGTERM)
-    time.sleep(1)  # until the worker has noticed; it trains only from then on
+    time.sleep(5)  # until the worker has noticed; it trains only from then on
     asked.touch()
     left = wait_for(lambda: [row for row in sweeps.attempts("end") if row["outcome"] == "interrupted"])
     assert 0 < left[0]["step"] < 20, "it ends before its trial does"
